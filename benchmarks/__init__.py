@@ -1,0 +1,1 @@
+"""Measurements of sandboxio as ratios: see README.md beside this file."""

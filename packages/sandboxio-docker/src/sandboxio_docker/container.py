@@ -1,0 +1,128 @@
+"""One container as the engine offers it: inspect, remove, and the three calls of an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sandboxio_docker.engine import Engine
+from sandboxio_docker.errors import EngineError
+from sandboxio_docker.multiplex import FrameReader
+from sandboxio_docker.stream import ByteStream
+
+__all__ = ["Attachment", "Container", "ExecState", "gone"]
+
+SHELL: Final = "/bin/sh"
+_SCRIPT_OUTPUT_LIMIT: Final = 64 * 1024
+
+
+def gone(exc: EngineError) -> bool:
+    """Whether the engine says that the container, or the execution with it, is no more."""
+    text = exc.message.lower()
+    return exc.status == 404 or "is not running" in text or "is already in progress" in text
+
+
+@dataclass(frozen=True, slots=True)
+class ExecState:
+    """What the engine knows about an execution."""
+
+    running: bool
+    code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The streams of an execution that was started.
+
+    Attributes:
+        stream: The connection, for standard input.
+        frames: Its output.
+    """
+
+    stream: ByteStream
+    frames: FrameReader
+
+
+class Container:
+    """A container of one engine.
+
+    Args:
+        engine: The engine.
+        id: The container's id.
+    """
+
+    def __init__(self, engine: Engine, id: str) -> None:  # noqa: A002 -- the engine's own word
+        self.engine = engine
+        self.id = id
+
+    async def inspect(self) -> dict[str, Any]:
+        """The engine's description of the container."""
+        answer: dict[str, Any] = await self.engine.get(f"/containers/{self.id}/json")
+        return answer
+
+    async def running(self) -> bool:
+        """Whether it runs."""
+        try:
+            return bool((await self.inspect())["State"]["Running"])
+        except EngineError as exc:
+            if gone(exc):
+                return False
+            raise
+
+    async def remove(self) -> None:
+        """End it and remove it with its volumes. One that is gone is success."""
+        try:
+            await self.engine.request("DELETE", f"/containers/{self.id}", query={"force": "1", "v": "1"})
+        except EngineError as exc:
+            if not gone(exc):
+                raise
+
+    async def create_exec(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bool = False,
+    ) -> str:
+        """Prepare an execution and return its id; nothing runs yet."""
+        body: dict[str, Any] = {
+            "Cmd": list(command),
+            "AttachStdin": stdin,
+            "AttachStdout": True,
+            "AttachStderr": True,
+        }
+        if env:
+            body["Env"] = [f"{name}={value}" for name, value in env.items()]
+        if cwd is not None:
+            body["WorkingDir"] = cwd
+        answer = await self.engine.post(f"/containers/{self.id}/exec", body)
+        return str(answer["Id"])
+
+    async def start_exec(self, exec_id: str) -> Attachment:
+        """Start an execution and take its streams over."""
+        hijacked = await self.engine.hijack(f"/exec/{exec_id}/start", {"Detach": False, "Tty": False})
+        return Attachment(hijacked.stream, FrameReader(hijacked.stream, hijacked.leftover))
+
+    async def inspect_exec(self, exec_id: str) -> ExecState:
+        """Whether an execution runs, and its leader's exit code once it does not."""
+        answer = await self.engine.get(f"/exec/{exec_id}/json")
+        running = bool(answer["Running"])
+        return ExecState(running, None if running else answer.get("ExitCode"))
+
+    async def run_script(self, script: str, *arguments: str) -> bytes:
+        """Run a short script of this adapter's own in the container's shell; returns what it wrote."""
+        exec_id = await self.create_exec([SHELL, "-c", script, "sh", *arguments])
+        attachment = await self.start_exec(exec_id)
+        output = bytearray()
+        try:
+            while len(output) < _SCRIPT_OUTPUT_LIMIT:
+                chunk = await attachment.frames.receive()
+                if chunk is None:
+                    break
+                if chunk.stream == "stdout":
+                    output += chunk.data
+        finally:
+            attachment.stream.close()
+        return bytes(output)

@@ -1,0 +1,166 @@
+"""The shell behind file operations, for POSIX shells with coreutils or busybox.
+
+A script gets its paths as `$1`, `$2`, … and never as part of its text. It ends with one of the
+codes below, or with a tool's own code after that tool has written the reason to stderr.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "DONE",
+    "EXISTS_AS_DIRECTORY",
+    "LIST",
+    "MISSING",
+    "MKDIR",
+    "MKDIR_PARENTS",
+    "NOT_A_DIRECTORY",
+    "NOT_A_FILE",
+    "NO_TAR",
+    "READ",
+    "READ_TREE",
+    "REMOVE",
+    "REMOVE_TREE",
+    "RENAME",
+    "SHORT",
+    "STAT",
+    "WRITE",
+    "WRITE_TREE",
+    "decoding",
+]
+
+DONE: Final = 0
+MISSING: Final = 80
+EXISTS_AS_DIRECTORY: Final = 81
+NOT_A_DIRECTORY: Final = 82
+NOT_A_FILE: Final = 83
+SHORT: Final = 84
+NO_TAR: Final = 85
+
+# `stat` of coreutils and of busybox agree on these letters; without either, tests that are part of
+# every shell still tell directories from files.
+_DESCRIBE: Final = r"""
+describe() {
+    if command -v stat >/dev/null; then
+        stat -c '%f %s %Y %n' -- "$@"
+    else
+        for one; do
+            if [ -d "$one" ] && ! [ -L "$one" ]; then kind=4000; else kind=8000; fi
+            printf '%s - - %s\n' $kind "$one"
+        done
+    fi
+}
+"""
+
+READ: Final = r"""
+if ! [ -f "$1" ]; then
+    [ -d "$1" ] && exit 81
+    [ -e "$1" ] && exit 83
+    [ -L "$1" ] && exit 80
+    exec cat -- "$1"
+fi
+[ -r "$1" ] || exec cat -- "$1"
+stat -Lc '%s' -- "$1" 2>/dev/null || echo '?'
+exec cat -- "$1"
+"""
+"""The size in bytes as a line, then the content."""
+
+WRITE: Final = r"""
+fail() { code=$?; rm -f -- "$part"; exit "${1:-$code}"; }
+part=$2
+[ -d "$1" ] && exit 81
+umask "$3"
+set -C
+cat >"$part" || fail
+size=$(stat -c '%s' -- "$part" 2>/dev/null || wc -c <"$part")
+[ "$size" -eq "$4" ] || fail 84
+[ -z "$5" ] || chmod "$5" -- "$part" || fail
+mv -f -- "$part" "$1" || fail
+"""
+"""$1 the path, $2 a new name beside it, $3 the umask, $4 the size, $5 a mode the umask cannot give."""
+
+READ_TREE: Final = r"""
+[ -e "$1" ] || [ -L "$1" ] || exit 80
+[ -d "$1" ] || exit 82
+command -v tar >/dev/null || exit 85
+cd -- "$1" || exit 1
+echo ready
+exec tar -cf - .
+"""
+"""A line, then the archive."""
+
+WRITE_TREE: Final = r"""
+[ -d "$1" ] || exit 82
+command -v tar >/dev/null || exit 85
+cd -- "$1" || exit 1
+exec tar -xpof -
+"""
+
+LIST: Final = (
+    _DESCRIBE
+    + r"""
+[ -e "$1" ] || [ -L "$1" ] || exit 80
+[ -d "$1" ] || exit 82
+cd -- "$1" || exit 1
+[ -r . ] || { echo 'Permission denied' >&2; exit 1; }
+flush() {
+    printf '%s\0' "$@"
+    printf '\0'
+    describe "$@" 2>/dev/null
+    printf '\0'
+}
+count=0
+set -- .[!.]* ..?* *
+for one; do
+    [ -e "$one" ] || [ -L "$one" ] || continue
+    if [ $count = 0 ]; then set -- "./$one"; else set -- "$@" "./$one"; fi
+    count=$((count + 1))
+    if [ $count = 200 ]; then flush "$@"; count=0; fi
+done
+[ $count = 0 ] || flush "$@"
+"""
+)
+"""Batches of: names, each ended by NUL; an empty name; a description of each that is still there; NUL."""
+
+STAT: Final = (
+    _DESCRIBE
+    + r"""
+[ -e "$1" ] || [ -L "$1" ] || {
+    case $1 in */*) parent=${1%/*} ;; *) parent=. ;; esac
+    [ -d "${parent:-/}" ] && ! [ -x "${parent:-/}" ] && { echo 'Permission denied' >&2; exit 1; }
+    exit 80
+}
+describe "$1"
+"""
+)
+
+MKDIR: Final = 'exec mkdir -- "$1"'
+MKDIR_PARENTS: Final = 'exec mkdir -p -- "$1"'
+
+REMOVE: Final = r"""
+[ -e "$1" ] || [ -L "$1" ] || exit 80
+if [ -d "$1" ] && ! [ -L "$1" ]; then exit 81; fi
+exec rm -f -- "$1"
+"""
+
+REMOVE_TREE: Final = r"""
+[ -e "$1" ] || [ -L "$1" ] || exit 80
+rm -rf -- "$1" 2>/dev/null && exit 0
+chmod -R u+rwX -- "$1" 2>/dev/null
+exec rm -rf -- "$1"
+"""
+"""Folders that their owner made unreadable go too."""
+
+RENAME: Final = r"""
+[ -e "$1" ] || [ -L "$1" ] || exit 80
+[ -d "$2" ] && exit 81
+exec mv -f -- "$1" "$2"
+"""
+
+
+def decoding(script: str, count: int) -> str:
+    """The script, for `count` paths that come as backslash escapes since they are not UTF-8."""
+    lines = [f'path{n}=$(printf "%b." "${n}"); path{n}=${{path{n}%.}}' for n in range(1, count + 1)]
+    names = " ".join(f'"$path{n}"' for n in range(1, count + 1))
+    return "\n".join([*lines, f"shift {count}", f'set -- {names} "$@"', script])

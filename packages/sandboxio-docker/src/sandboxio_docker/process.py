@@ -1,0 +1,262 @@
+"""Commands in a container: how they are started, told apart, fed and ended.
+
+A command starts through a few lines of shell that put a number on it (see `sandboxio_docker.kill`),
+enter the working folder, see whether the program exists, report all that in one line, and give way
+to the command with `exec`. The line comes before any code of the user's, so it cannot be forged.
+In an image without a shell a tuple is started directly, and ending it ends the sandbox.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import anyio
+
+from sandboxio.adapter.driver import ProcessHandle, ProcessSpec, ShellMissing
+from sandboxio.errors import (
+    ConfigurationError,
+    ConnectError,
+    FileSystemError,
+    PathNotFound,
+    ResourceLimitExceeded,
+    SandboxGone,
+)
+from sandboxio.models import OutputChunk
+from sandboxio_docker.container import SHELL, Attachment, Container
+from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
+from sandboxio_docker.kill import kill_tree, new_marker
+from sandboxio_docker.oom import OomSince, OomWatch
+from sandboxio_docker.stream import ByteStream
+
+__all__ = ["DockerProcesses"]
+
+WRAPPER: Final = r"""
+ulimit -x "$1" 2>/dev/null || ulimit -w "$1" 2>/dev/null
+if [ "$2" ] && ! cd -- "$2" 2>/dev/null; then
+    if [ -e "$2" ]; then echo refused; else echo nowhere; fi
+    exit 0
+fi
+shift 2
+case $1 in
+*/*)
+    [ -e "$1" ] || { echo missing; exit 0; }
+    [ -f "$1" ] && [ -x "$1" ] || { echo unusable; exit 0; }
+    ;;
+*) command -v "$1" >/dev/null 2>&1 || { echo missing; exit 0; } ;;
+esac
+echo "ready $$"
+command -v nice >/dev/null 2>&1 && exec nice -n 19 "$@"
+exec "$@"
+"""
+# All of a sandbox's commands are equally nice, which costs them nothing: their group's share of the
+# machine is what it was. But it lets the shell that ends a fork bomb run before 256 others.
+
+ARGUMENT_LIMIT: Final = 128 * 1024 - 1
+"""The longest argument or variable that Linux passes to a program, in bytes."""
+
+ENGINE_TEXT: Final = b"OCI runtime exec failed"
+_UNDO_SECONDS: Final = 5.0
+_MISSING_PROGRAM: Final = ("no such file or directory", "executable file not found", "permission denied")
+
+
+class DockerProcesses:
+    """The process port of a container.
+
+    Args:
+        container: The container.
+        oom: What knows about kills for want of memory.
+        pids_limit: The cap on processes, for messages.
+        has_shell: Whether the image has `/bin/sh`.
+        destroy: Ends the sandbox: the only way to end a process without a shell's help.
+    """
+
+    def __init__(
+        self,
+        container: Container,
+        oom: OomWatch,
+        *,
+        pids_limit: int,
+        has_shell: bool,
+        destroy: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._container = container
+        self._oom = oom
+        self._pids_limit = pids_limit
+        self._has_shell = has_shell
+        self._destroy = destroy
+        self._open: set[ByteStream] = set()
+
+    @property
+    def shell(self) -> str:
+        """The shell that runs text."""
+        return SHELL
+
+    def abort(self) -> None:
+        """Break off every connection: a container whose output nobody reads takes long to remove."""
+        for stream in tuple(self._open):
+            stream.abort()
+
+    async def start(self, spec: ProcessSpec) -> ProcessHandle:
+        """Start a command; see `sandboxio.adapter.driver.ProcessPort.start`.
+
+        Raises:
+            ConfigurationError: An argument or variable is longer than Linux can pass.
+            FileSystemError: The working folder exists but cannot be entered.
+            ResourceLimitExceeded: The sandbox has no process left to give.
+        """
+        is_text = isinstance(spec.command, str)
+        command = (SHELL, "-c", spec.command) if isinstance(spec.command, str) else spec.command
+        _require_fitting(command, spec)
+        if self._has_shell:
+            started = await self._start_wrapped(command, spec)
+            if started is not None:
+                return started
+            self._has_shell = False
+        if is_text:
+            raise ShellMissing
+        return await self._start_direct(command, spec)
+
+    async def _start_wrapped(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle | None:
+        """Start through the shell; `None` when there turns out to be none."""
+        marker = new_marker()
+        before = self._oom.count
+        exec_id = await self._container.create_exec(
+            [SHELL, "-c", WRAPPER, "sh", marker, spec.cwd or "", *command],
+            env=spec.env,
+            stdin=spec.open_stdin,
+        )
+        attachment: Attachment | None = None
+        try:
+            attachment = await self._container.start_exec(exec_id)
+            status = await read_status(attachment.frames)
+        except BaseException:
+            await self._undo(attachment, lambda: kill_tree(self._container, exec_id, marker, ""))
+            raise
+        if status.leader is not None:
+            leader = status.leader
+            return self._handle(
+                exec_id,
+                attachment,
+                OomSince(self._oom, before),
+                kill=lambda: kill_tree(self._container, exec_id, marker, leader),
+                read_already=status.behind,
+            )
+        attachment.stream.close()
+        match status.text:
+            case "missing":
+                return FinishedProcess(127, f"{command[0]}: not found\n", missing=True)
+            case "unusable":
+                return FinishedProcess(126, f"{command[0]}: cannot be executed\n", missing=False)
+            case "nowhere":
+                raise PathNotFound(f"the working folder {spec.cwd} does not exist")
+            case "refused":
+                raise FileSystemError(
+                    f"the working folder {spec.cwd} cannot be entered",
+                    hint="give a folder that the sandbox's user may enter, such as /work",
+                )
+            case text:
+                return await self._refused(text, SHELL)
+
+    async def _start_direct(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle:
+        before = self._oom.count
+        exec_id = await self._container.create_exec(
+            command, env=spec.env, cwd=spec.cwd, stdin=spec.open_stdin
+        )
+        attachment: Attachment | None = None
+        try:
+            attachment = await self._container.start_exec(exec_id)
+            first = await attachment.frames.receive()
+            failed = first is not None and first.data.startswith(ENGINE_TEXT)
+            state = await self._container.inspect_exec(exec_id) if failed else None
+        except BaseException:
+            await self._undo(attachment, self._destroy)
+            raise
+        if first is not None and state is not None and state.code in (126, 127, 128):
+            attachment.stream.close()
+            return await self._refused_directly(first.data.decode("utf-8", "replace"), command[0], spec.cwd)
+        return self._handle(
+            exec_id,
+            attachment,
+            OomSince(self._oom, before),
+            kill=self._destroy,
+            read_already=() if first is None else (first,),
+        )
+
+    def _handle(
+        self,
+        exec_id: str,
+        attachment: Attachment,
+        oom: OomSince,
+        *,
+        kill: Callable[[], Awaitable[None]],
+        read_already: Sequence[OutputChunk],
+    ) -> DockerProcess:
+        self._open.add(attachment.stream)
+        return DockerProcess(
+            self._container,
+            exec_id,
+            attachment,
+            oom,
+            kill=kill,
+            on_close=lambda: self._open.discard(attachment.stream),
+            read_already=read_already,
+        )
+
+    async def _undo(self, attachment: Attachment | None, kill: Callable[[], Awaitable[None]]) -> None:
+        """End what a failure or a cancellation interrupted, whatever had become of it."""
+        with anyio.CancelScope(shield=True):
+            if attachment is not None:
+                attachment.stream.close()
+            with anyio.move_on_after(_UNDO_SECONDS), contextlib.suppress(Exception):
+                await kill()
+
+    async def _refused_directly(self, text: str, program: str, cwd: str | None) -> ProcessHandle:
+        """Without a shell, the engine's words are the only ones there are; it writes them to stdout."""
+        lowered = text.lower()
+        if cwd is not None and ("chdir to cwd" in lowered or "mkdir" in lowered) and cwd in text:
+            raise PathNotFound(f"the working folder {cwd} does not exist")
+        if "permission denied" in lowered or "exec format error" in lowered:
+            return FinishedProcess(126, f"{program}: cannot be executed: {text.strip()}\n", missing=False)
+        if "not found" in lowered or "no such file" in lowered:
+            return FinishedProcess(127, f"{program}: not found\n", missing=True)
+        refused = await self._refused(text, program)
+        assert refused is not None
+        return refused
+
+    async def _refused(self, text: str, program: str) -> ProcessHandle | None:
+        """What it means that an execution did not even begin; `None` when `program` is not there."""
+        lowered = text.lower()
+        if f'"{program}"' in text and any(words in lowered for words in _MISSING_PROGRAM):
+            return None
+        if "argument list too long" in lowered:
+            raise ConfigurationError(
+                "the arguments and variables together are more than Linux passes to a program (about 2 MiB)",
+                hint="write what is large to a file with files.write(), or pass it as stdin",
+            )
+        if "resource temporarily unavailable" in lowered:
+            raise ResourceLimitExceeded(
+                f"the sandbox's limit of {self._pids_limit} processes is reached, so none can be started",
+                hint="end processes that run in the background, or raise DockerConfig(pids_limit=…)",
+            )
+        if not await self._container.running():
+            raise SandboxGone("the container ended while an execution was being started")
+        raise ConnectError(
+            f"the engine could not start an execution: {text.strip()[:500] or 'no reason given'}"
+        )
+
+
+def _require_fitting(command: Sequence[str], spec: ProcessSpec) -> None:
+    longest = max(len(argument.encode()) for argument in command)
+    if longest > ARGUMENT_LIMIT:
+        raise ConfigurationError(
+            f"an argument of {longest} bytes is longer than Linux passes to a program ({ARGUMENT_LIMIT})",
+            hint="write it to a file with files.write(), pass it as stdin, or use run_code() for code",
+        )
+    for name, value in spec.env.items():
+        if len(name.encode()) + len(value.encode()) + 1 > ARGUMENT_LIMIT:
+            raise ConfigurationError(
+                f"the variable {name} is longer than Linux passes to a program ({ARGUMENT_LIMIT} bytes)",
+                hint="write its value to a file with files.write()",
+            )

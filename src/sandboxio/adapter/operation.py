@@ -1,0 +1,140 @@
+"""The one record that every operation opens once and closes once.
+
+Redaction happens at the close; what is rendered from the record afterwards (an event for the audit
+sinks, the meter on a result) can therefore hold no secret.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from sandboxio.adapter.guard import Identity
+from sandboxio.adapter.redaction import Redactor
+from sandboxio.audit import AuditConfig, AuditEvent, deliver
+from sandboxio.errors import AuditSinkError, AuditSinkWarning, SandboxError
+from sandboxio.models import Meter
+
+__all__ = ["Operation", "Recorder"]
+
+
+class Recorder:
+    """Opens the records of one sandbox."""
+
+    __slots__ = ("audit", "identity", "redactor")
+
+    def __init__(self, identity: Identity, audit: AuditConfig, redactor: Redactor) -> None:
+        self.identity = identity
+        self.audit = audit
+        self.redactor = redactor
+
+    def operation(self, event: str, *, argv: Sequence[str] = (), code: str | None = None) -> Operation:
+        """A record to be used as `async with recorder.operation("run", argv=[…]) as op`."""
+        return Operation(self, event, tuple(argv), code)
+
+
+class Operation:
+    """One open record. What is learnt meanwhile is set on its attributes.
+
+    Attributes:
+        identity: Who did it; set late by a creation, which learns it on the way.
+        exit_code: How an execution ended.
+        bytes_in: What went into the sandbox.
+        bytes_out: What came out of it.
+        network_denials: Connections that the policy refused; `None` where nobody can tell.
+    """
+
+    __slots__ = (
+        "_argv",
+        "_code",
+        "_event",
+        "_recorder",
+        "_started",
+        "bytes_in",
+        "bytes_out",
+        "exit_code",
+        "identity",
+        "network_denials",
+    )
+
+    def __init__(self, recorder: Recorder, event: str, argv: tuple[str, ...], code: str | None) -> None:
+        self._recorder = recorder
+        self._event = event
+        self._argv = argv
+        self._code = code
+        self._started = 0.0
+        self.identity = recorder.identity
+        self.exit_code: int | None = None
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.network_denials: int | None = None
+
+    @property
+    def duration_ms(self) -> int:
+        """Milliseconds since the record was opened."""
+        return round((time.perf_counter() - self._started) * 1000)
+
+    def meter(self) -> Meter:
+        """The rendering that goes onto a result."""
+        return Meter(self.duration_ms, self.identity.backend)
+
+    async def __aenter__(self) -> Self:
+        self._started = time.perf_counter()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc is not None:
+            self._recorder.redactor.error(exc)
+        if not self._recorder.audit.sinks:
+            return
+        try:
+            with anyio.CancelScope(shield=True):
+                await deliver(self._recorder.audit, self._render(exc))
+        except AuditSinkError as failure:
+            if exc is None:
+                raise
+            warnings.warn(failure.message, AuditSinkWarning, stacklevel=2)
+
+    def _render(self, exc: BaseException | None) -> AuditEvent:
+        redactor = self._recorder.redactor
+        metadata = self.identity.metadata
+        code = self._code
+        return AuditEvent(
+            ts=datetime.now(UTC),
+            event=self._event,
+            sandbox_id=self.identity.id,
+            backend=self.identity.backend,
+            isolation=self.identity.isolation.value,
+            loosened=self.identity.loosened,
+            tenant_id=metadata.get("tenant_id"),
+            session_id=metadata.get("session_id"),
+            code_sha256=None if code is None else sha256(code.encode()).hexdigest(),
+            argv=redactor.texts(self._argv),
+            exit_code=self.exit_code,
+            duration_ms=self.duration_ms,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            network_denials=self.network_denials,
+            code=redactor.text(code) if code is not None and self._recorder.audit.capture_code else None,
+            error_code=_error_code(exc),
+        )
+
+
+def _error_code(exc: BaseException | None) -> str | None:
+    if exc is None:
+        return None
+    if isinstance(exc, SandboxError):
+        return exc.code
+    return "error" if isinstance(exc, Exception) else "cancelled"

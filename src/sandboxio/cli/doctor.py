@@ -1,0 +1,66 @@
+"""`sandboxio doctor`: what is installed, reachable and enforced."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from sandboxio.cli.output import Output, Style, printable
+
+if TYPE_CHECKING:
+    from sandboxio import BackendReport, Check
+
+__all__ = ["DESCRIPTION", "SUMMARY", "configure", "run"]
+
+SUMMARY: Final = "show what is installed and whether it works"
+DESCRIPTION: Final = (
+    "Show what is installed and whether it works. It makes no paid call, and shows the names of "
+    "variables but never their values, so its output can be pasted into a report as it is."
+)
+
+_MARKS: Final[dict[str, tuple[str, Style]]] = {
+    "ok": ("ok  ", "good"),
+    "warning": ("warn", "warn"),
+    "failed": ("FAIL", "bad"),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments: it has none."""
+
+
+def run(arguments: argparse.Namespace, output: Output) -> bool:
+    """Print the report and say whether no installed backend failed a check."""
+    import sandboxio
+
+    report = sandboxio.doctor()
+    output.document.update(report.as_dict())
+    output.line(output.styled(f"sandboxio {report.version}", "strong"))
+    output.line(f"{report.python} on {report.platform}")
+    if report.variables:
+        output.line(f"set: {' '.join(report.variables)}")
+    for backend in report.backends:
+        _print_backend(backend, output)
+    for name, command in report.not_installed.items():
+        output.line()
+        output.line(f"{output.styled(name, 'strong')}  not installed: {command}")
+    return report.ok
+
+
+def _print_backend(backend: BackendReport, output: Output) -> None:
+    output.line()
+    output.line(f"{output.styled(backend.name, 'strong')}  isolation: {backend.isolation}")
+    if backend.capabilities:
+        output.line(f"  {output.styled(' '.join(backend.capabilities), 'faint')}")
+    for variable, is_set in backend.credentials.items():
+        output.line(f"  {variable} is {'set' if is_set else 'not set'}")
+    for check in backend.checks:
+        _print_check(check, output)
+
+
+def _print_check(check: Check, output: Output) -> None:
+    word, style = _MARKS[check.status]
+    detail = f": {printable(check.detail)}" if check.detail else ""
+    output.line(f"  {output.styled(word, style)} {check.name}{detail}")
+    if check.hint and check.status != "ok":
+        output.line(f"       fix: {printable(check.hint)}")

@@ -1,0 +1,84 @@
+"""What the commands write: text for people or one JSON document, errors on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+
+from sandboxio.logs import debugging
+
+if TYPE_CHECKING:
+    from sandboxio import SandboxError
+
+__all__ = ["Output", "Style", "printable"]
+
+Style = Literal["good", "bad", "warn", "strong", "faint"]
+
+_CODES: Final[Mapping[Style, str]] = {
+    "good": "32",
+    "bad": "31",
+    "warn": "33",
+    "strong": "1",
+    "faint": "2",
+}
+
+
+class Output:
+    """Standard output holds the payload alone: lines of text, or one JSON document at the end.
+
+    Args:
+        as_json: Whether the document is wanted; lines are then not printed.
+
+    Attributes:
+        document: What the JSON document will hold; commands fill it as they go.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.document: dict[str, Any] = {}
+        self._as_json = as_json
+        self._coloured = _wants_colour(sys.stdout)
+
+    def line(self, text: str = "") -> None:
+        """Print a line of text at once, unless JSON is wanted."""
+        if not self._as_json:
+            print(text, flush=True)
+
+    def finish(self, *, ok: bool) -> None:
+        """Print the document, if it is wanted, with `ok` in it."""
+        if self._as_json:
+            import json
+
+            print(json.dumps({**self.document, "ok": ok}, indent=2), flush=True)
+
+    def styled(self, text: str, style: Style) -> str:
+        """The text in a colour, where colours are shown."""
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self._coloured else text
+
+    def note(self, text: str) -> None:
+        """Print a line on standard error."""
+        print(text, file=sys.stderr, flush=True)
+
+    def error(self, exc: SandboxError) -> None:
+        """Print an error's three lines, after its traceback with `SBX_DEBUG=1`, and document it."""
+        if debugging():
+            import traceback
+
+            traceback.print_exception(exc)
+        self.document["error"] = {
+            "code": exc.code,
+            "message": exc.message,
+            "hint": exc.hint,
+            "url": exc.url,
+        }
+        self.note(printable(str(exc)))
+
+
+def printable(text: str) -> str:
+    """The text without what could steer a terminal; line ends stay."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _wants_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

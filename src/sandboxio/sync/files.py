@@ -1,0 +1,69 @@
+"""The synchronous file system."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandboxio.models import FileInfo
+
+if TYPE_CHECKING:
+    from sandboxio.protocols import AsyncFileSystem
+    from sandboxio.sync.loop import LoopThread
+
+__all__ = ["SyncFileSystem"]
+
+
+class SyncFileSystem:
+    """The sandbox's files: `AsyncFileSystem` without `await`. Errors are the same.
+
+    Example: `sb.files.write("in.csv", b"a,b")`
+    """
+
+    def __init__(self, files: AsyncFileSystem, loop: LoopThread) -> None:
+        self._files = files
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return f"<SyncFileSystem of {self._files!r}>"
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a file; at most 2 GiB, use `download` beyond."""
+        return self._loop.call(partial(self._files.read, path))
+
+    def write(self, path: str, data: bytes | str) -> None:
+        """Create or replace a file; its parent must exist. Text is written as UTF-8."""
+        self._loop.call(partial(self._files.write, path, data))
+
+    def upload(self, local: str | Path, path: str) -> None:
+        """Copy a local file or directory into the sandbox, as `path` itself. It streams."""
+        self._loop.call(partial(self._files.upload, local, path))
+
+    def download(self, path: str, local: str | Path) -> None:
+        """Copy a file or directory out, as `local` itself. Nothing is written outside it."""
+        self._loop.call(partial(self._files.download, path, local))
+
+    def ls(self, path: str = ".") -> tuple[FileInfo, ...]:
+        """The entries of a directory, sorted by name."""
+        return self._loop.call(partial(self._files.ls, path))
+
+    def mkdir(self, path: str, *, parents: bool = False) -> None:
+        """Make a directory; with `parents` also what is missing above, and an existing one is fine."""
+        self._loop.call(partial(self._files.mkdir, path, parents=parents))
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Remove a file or link; a directory only with `recursive`."""
+        self._loop.call(partial(self._files.remove, path, recursive=recursive))
+
+    def exists(self, path: str) -> bool:
+        """Whether the path exists; a dangling link does."""
+        return self._loop.call(partial(self._files.exists, path))
+
+    def stat(self, path: str) -> FileInfo:
+        """What is known about one path."""
+        return self._loop.call(partial(self._files.stat, path))
+
+    def rename(self, source: str, target: str) -> None:
+        """Move within the sandbox, replacing a file at `target`."""
+        self._loop.call(partial(self._files.rename, source, target))

@@ -1,0 +1,1 @@
+"""What tests of code that uses sandboxio need: the fake backend, the contract suite, the pytest plugin."""

@@ -1,0 +1,1 @@
+"""The machine of a virtual sandbox: processes, streams and files."""

@@ -1,0 +1,1 @@
+"""The very small Python of a virtual sandbox."""

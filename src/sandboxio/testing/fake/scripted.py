@@ -1,0 +1,157 @@
+"""Responses that a test wrote down beforehand, and the record of what was asked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import anyio.lowlevel
+
+from sandboxio.adapter.driver import Exit
+from sandboxio.errors import ConfigurationError
+from sandboxio.models import ExecResult, OutputChunk, RichOutput
+from sandboxio.network import NetworkPolicy
+
+__all__ = ["FakeCall", "Match", "Response", "ScriptedExecution", "Scripts"]
+
+Operation = Literal["create", "connect", "run", "run_code", "files", "detach", "kill"]
+
+
+@dataclass(frozen=True, slots=True)
+class FakeCall:
+    """Something that was asked of the fake.
+
+    Attributes:
+        operation: What; `run` stands for streams too, and `files` for every file operation.
+        sandbox_id: Of which sandbox.
+        network: The policy that was in effect.
+        command: The command, as it was given.
+        code: The source text.
+        language: Its language.
+        context_id: The context it ran in.
+        path: The path of a file operation.
+        cwd: The folder of a command, absolute.
+        env: All variables of the execution besides those given at creation, secrets included.
+    """
+
+    operation: Operation
+    sandbox_id: str
+    network: NetworkPolicy
+    command: str | tuple[str, ...] | None = None
+    code: str | None = field(default=None, repr=False)
+    language: str | None = None
+    context_id: str | None = None
+    path: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+    @property
+    def text(self) -> str:
+        """The command as one line, or the code."""
+        if self.command is None:
+            return self.code or ""
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+
+Match = str | re.Pattern[str] | Callable[[FakeCall], bool]
+Response = ExecResult | str | Callable[[FakeCall], "ExecResult | str"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    operation: Operation
+    match: Match
+    returns: Response | None
+    raises: Exception | None
+
+    def covers(self, call: FakeCall) -> bool:
+        if call.operation != self.operation:
+            return False
+        if isinstance(self.match, str):
+            return self.match in call.text
+        if isinstance(self.match, re.Pattern):
+            return self.match.search(call.text) is not None
+        return self.match(call)
+
+
+class Scripts:
+    """All responses of one fake. Of those that match, the one that was added last is given."""
+
+    def __init__(self) -> None:
+        self._rules: list[_Rule] = []
+
+    def add(
+        self, operation: Operation, match: Match, returns: Response | None, raises: Exception | None
+    ) -> None:
+        """Add one.
+
+        Raises:
+            ConfigurationError: It has no outcome, or two.
+        """
+        if (returns is None) is (raises is None):
+            raise ConfigurationError(
+                "a scripted response needs exactly one of returns= and raises=",
+                hint='give on_run("pytest", returns="3 passed")',
+            )
+        self._rules.insert(0, _Rule(operation, match, returns, raises))
+
+    def answer(self, call: FakeCall) -> ScriptedExecution | None:
+        """The response to a call, or `None` if nothing was scripted.
+
+        Raises:
+            Exception: The one that was scripted.
+        """
+        rule = next((rule for rule in self._rules if rule.covers(call)), None)
+        if rule is None:
+            return None
+        if rule.raises is not None:
+            raise rule.raises
+        outcome = rule.returns(call) if callable(rule.returns) else rule.returns
+        assert outcome is not None
+        return ScriptedExecution(ExecResult(0, outcome, "") if isinstance(outcome, str) else outcome)
+
+
+class ScriptedExecution:
+    """An execution whose whole outcome is known beforehand."""
+
+    def __init__(self, result: ExecResult) -> None:
+        self._exit = Exit(result.exit_code, oom_killed=result.oom_killed)
+        self._output: list[OutputChunk | RichOutput] = list(result.results or ())
+        if result.stderr:
+            self._output.append(OutputChunk("stderr", result.stderr.encode()))
+        if result.stdout:
+            self._output.append(OutputChunk("stdout", result.stdout.encode()))
+
+    async def receive(self) -> OutputChunk | RichOutput | None:
+        """The next piece."""
+        await anyio.lowlevel.checkpoint()
+        return self._output.pop() if self._output else None
+
+    async def poll(self) -> Exit | None:
+        """The end, once all output was taken."""
+        return None if self._output else self._exit
+
+    async def wait(self) -> Exit:
+        """The end."""
+        await anyio.lowlevel.checkpoint()
+        return self._exit
+
+    async def send(self, data: memoryview) -> int:
+        """Take input, and do nothing with it."""
+        await anyio.lowlevel.checkpoint()
+        return len(data)
+
+    async def send_eof(self) -> None:
+        """Take the end of input."""
+        await anyio.lowlevel.checkpoint()
+
+    async def kill(self) -> None:
+        """Stop giving output."""
+        self._output.clear()
+
+    async def aclose(self) -> None:
+        """Nothing is held."""

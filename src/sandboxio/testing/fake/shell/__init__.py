@@ -1,0 +1,1 @@
+"""The shell of a virtual sandbox and its programs."""

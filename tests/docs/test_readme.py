@@ -1,0 +1,54 @@
+"""Each Python block of a README is a program that runs, here with the fake standing in for Docker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READMES = [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]
+PYTHON_BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FAKE_AS_DOCKER = """
+import sandboxio
+sandboxio.register("docker", "sandboxio.testing.fake:FakeBackend")
+"""
+
+
+def blocks_of(page: Path) -> list[str]:
+    return PYTHON_BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def run_with_fake(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    script = folder / "readme_block.py"
+    script.write_text(program, encoding="utf-8")
+    launcher = f"{FAKE_AS_DOCKER}\nimport runpy\nrunpy.run_path({str(script)!r}, run_name='__main__')"
+    command = [sys.executable, "-W", "error", "-c", launcher]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+BLOCKS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT).as_posix()}-{number}")
+    for page in READMES
+    for number, block in enumerate(blocks_of(page), start=1)
+]
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_readme_shows_code(page: Path) -> None:
+    assert blocks_of(page)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_readme_block_runs(block: str, tmp_path: Path) -> None:
+    done = run_with_fake(block, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.parametrize("program", ["import sandboxio\nsandboxio.no_such_name", "import asyncio\nawait x"])
+def test_a_block_that_does_not_run_is_noticed(program: str, tmp_path: Path) -> None:
+    assert run_with_fake(program, tmp_path).returncode != 0

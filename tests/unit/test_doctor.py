@@ -1,0 +1,202 @@
+"""The diagnosis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import anyio
+import pytest
+
+from sandboxio import Capability, Check, ConnectError, DoctorReport, IsolationTier, doctor
+from sandboxio import diagnosis as module
+
+
+class AcmeConfig:
+    backend_name: ClassVar[str] = "acme"
+
+    @classmethod
+    def from_dsn(cls, template: str | None, params: Mapping[str, str]) -> AcmeConfig:
+        return cls()
+
+
+class PlainBackend:
+    config_type = AcmeConfig
+    name = "acme"
+    capabilities = Capability.RUN_COMMAND | Capability.STREAMING
+    isolation = IsolationTier.CONTAINER
+
+    def __init__(self, config: AcmeConfig) -> None:
+        self.config = config
+
+
+class HealthyBackend(PlainBackend):
+    async def diagnose(self) -> tuple[Check, ...]:
+        await anyio.lowlevel.checkpoint()
+        return (Check("engine", "ok", "version 1"), Check("runtime", "warning", "slow", "install another"))
+
+    async def verify_isolation(self) -> IsolationTier:
+        return IsolationTier.GVISOR
+
+
+class SickBackend(PlainBackend):
+    async def diagnose(self) -> tuple[Check, ...]:
+        raise ConnectError("no engine answers", hint="start it")
+
+    async def verify_isolation(self) -> IsolationTier:
+        raise RuntimeError("token=hunter2")
+
+
+class StuckBackend(PlainBackend):
+    async def diagnose(self) -> tuple[Check, ...]:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def verify_isolation(self) -> IsolationTier:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+class UnmakeableBackend(PlainBackend):
+    def __init__(self, config: AcmeConfig) -> None:
+        raise ConnectError("no configuration", hint="write one")
+
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Make exactly these backends the installed ones."""
+
+    def install(**backends: type[PlainBackend]) -> None:
+        monkeypatch.setattr(module, "installed_backends", lambda: tuple(sorted(backends)))
+        monkeypatch.setattr(module, "backend_class", backends.__getitem__)
+
+    return install
+
+
+def only_backend(report: DoctorReport) -> module.BackendReport:
+    (backend,) = report.backends
+    return backend
+
+
+def test_a_healthy_backend_is_reported(install: Install) -> None:
+    install(acme=HealthyBackend)
+    report = doctor()
+    backend = only_backend(report)
+    assert report.ok
+    assert (backend.name, backend.isolation) == ("acme", "gvisor")
+    assert backend.capabilities == ("RUN_COMMAND", "STREAMING")
+    assert [check.status for check in backend.checks] == ["ok", "warning"]
+
+
+def test_a_backend_that_offers_no_diagnosis_is_no_failure(install: Install) -> None:
+    install(acme=PlainBackend)
+    report = doctor()
+    assert report.ok
+    assert only_backend(report).isolation == "container"
+    assert only_backend(report).checks[0].status == "warning"
+
+
+def test_a_failed_check_fails_the_report(install: Install) -> None:
+    install(acme=SickBackend, fine=HealthyBackend)
+    report = doctor()
+    sick, fine = report.backends
+    assert not report.ok
+    assert not sick.ok
+    assert fine.ok
+    assert sick.checks[0] == Check("diagnosis", "failed", "[SBX_E1202] no engine answers", "start it")
+
+
+def test_the_text_of_a_strange_error_is_not_shown(install: Install) -> None:
+    install(acme=SickBackend)
+    report = doctor()
+    assert only_backend(report).isolation == "unknown"
+    assert "hunter2" not in json.dumps(report.as_dict())
+
+
+def test_a_backend_that_cannot_be_made_is_a_finding(install: Install) -> None:
+    install(acme=UnmakeableBackend)
+    (check,) = only_backend(doctor()).checks
+    assert (check.name, check.status, check.hint) == ("configuration", "failed", "write one")
+
+
+def test_every_step_is_bounded(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STEP_SECONDS", 0.05)
+    install(acme=StuckBackend)
+    backend = only_backend(doctor())
+    assert [check.detail for check in backend.checks] == ["no answer within 0.05 s"] * 2
+
+
+def test_variables_are_named_but_never_shown(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("E2B_API_KEY", "hunter2")
+    monkeypatch.setenv("SBX_TEARDOWN_GRACE", "3.25")
+    install(e2b=PlainBackend)
+    report = doctor()
+    assert only_backend(report).credentials == {"E2B_API_KEY": True}
+    assert "SBX_TEARDOWN_GRACE" in report.variables
+    text = json.dumps(report.as_dict())
+    assert "hunter2" not in text
+    assert "3.25" not in text
+
+
+def test_an_unset_credential_is_told(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("E2B_API_KEY", raising=False)
+    install(e2b=PlainBackend)
+    assert only_backend(doctor()).credentials == {"E2B_API_KEY": False}
+
+
+def test_what_is_not_installed_comes_with_its_command(install: Install) -> None:
+    install()
+    report = doctor()
+    assert report.ok
+    assert report.not_installed == {"docker": "uv sync --extra docker"}
+
+
+def test_the_report_is_plain_json(install: Install) -> None:
+    install(acme=HealthyBackend)
+    values = json.loads(json.dumps(doctor().as_dict()))
+    assert values["ok"] is True
+    assert values["backends"][0]["ok"] is True
+    assert values["backends"][0]["checks"][0] == {
+        "name": "engine",
+        "status": "ok",
+        "detail": "version 1",
+        "hint": "",
+    }
+    assert set(values) == {"version", "python", "platform", "variables", "backends", "not_installed", "ok"}
+
+
+async def test_it_works_inside_a_running_loop(install: Install) -> None:
+    install(acme=HealthyBackend)
+    assert doctor().ok
+
+
+def test_an_error_inside_a_running_loop_comes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> tuple[str, ...]:
+        raise ConnectError("two providers")
+
+    monkeypatch.setattr(module, "installed_backends", refuse)
+
+    async def inside() -> Any:
+        return doctor()
+
+    with pytest.raises(ConnectError, match="two providers"):
+        asyncio.run(inside())
+
+
+def test_no_thread_is_needed_outside_a_loop(install: Install) -> None:
+    threads: list[str] = []
+
+    class Witness(PlainBackend):
+        async def diagnose(self) -> tuple[Check, ...]:
+            threads.append(threading.current_thread().name)
+            return ()
+
+    install(acme=Witness)
+    doctor()
+    assert threads == [threading.main_thread().name]

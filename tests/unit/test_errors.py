@@ -1,0 +1,97 @@
+"""The error tree."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import re
+
+import pytest
+
+from sandboxio import errors
+from sandboxio.errors import (
+    BackendNotInstalled,
+    ConfigurationError,
+    CreateTimeout,
+    CreationError,
+    ExecutionError,
+    ExecutionTimeout,
+    SandboxError,
+    SandboxTimeout,
+    SandboxWarning,
+)
+from sandboxio.models import ExecResult
+
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+ERRORS = [cls for cls in CLASSES if issubclass(cls, SandboxError)]
+CONCRETE = [cls for cls in ERRORS if cls.code]
+WARNINGS = [cls for cls in CLASSES if issubclass(cls, SandboxWarning)]
+
+
+def test_a_message_has_three_lines() -> None:
+    error = BackendNotInstalled("the backend acme is not installed", hint="uv sync --extra acme")
+    assert str(error) == (
+        "[SBX_E1002] the backend acme is not installed\n"
+        "Fix: uv sync --extra acme\n"
+        "Docs: https://docs.sandboxio.dev/errors/SBX_E1002"
+    )
+
+
+@pytest.mark.parametrize("cls", CONCRETE)
+def test_every_error_has_a_code_a_fix_and_a_page(cls: type[SandboxError]) -> None:
+    error = cls("it failed")
+    assert re.fullmatch(r"SBX_E1[0-7]\d\d", error.code)
+    assert error.hint
+    assert error.url.endswith(f"/{error.code}")
+    assert error.message == "it failed"
+    assert repr(error) == f"<{cls.__name__} {error.code}: it failed>"
+
+
+@pytest.mark.parametrize("cls", [SandboxError, SandboxTimeout])
+def test_a_base_is_never_raised_itself(cls: type[SandboxError]) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        cls("it failed")
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_no_name_shadows_a_builtin(cls: type) -> None:
+    assert not hasattr(builtins, cls.__name__)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_none_inherits_from_a_builtin_error(cls: type) -> None:
+    builtin = {base for base in cls.__mro__ if base.__module__ == "builtins"}
+    assert builtin <= {object, BaseException, Exception, Warning, UserWarning}
+
+
+def test_a_create_timeout_is_a_creation_error_and_a_timeout() -> None:
+    assert issubclass(CreateTimeout, CreationError)
+    assert issubclass(CreateTimeout, SandboxTimeout)
+    assert issubclass(ExecutionTimeout, SandboxTimeout)
+    assert issubclass(BackendNotInstalled, ConfigurationError)
+
+
+def test_errors_carry_what_is_known_about_the_execution() -> None:
+    result = ExecResult(-1, "before", "")
+    assert ExecutionError("it failed", result=result).result is result
+    assert ExecutionTimeout("it hung", partial=result).partial is result
+    assert errors.ResourceLimitExceeded("too much", partial=result).partial is result
+
+
+def test_the_cause_is_kept() -> None:
+    cause = OSError("refused")
+    with pytest.raises(errors.ConnectError) as caught:
+        raise errors.ConnectError("no answer") from cause
+    assert caught.value.__cause__ is cause
+
+
+@pytest.mark.parametrize("cls", CONCRETE)
+def test_an_error_survives_another_process(cls: type[SandboxError]) -> None:
+    error = pickle.loads(pickle.dumps(cls("it failed", hint="mend it")))
+    assert (type(error), error.message, error.hint) == (cls, "it failed", "mend it")
+
+
+@pytest.mark.parametrize("cls", WARNINGS)
+def test_every_warning_is_one_of_ours(cls: type[Warning]) -> None:
+    assert issubclass(cls, SandboxWarning)
+    assert not issubclass(cls, UserWarning)
