@@ -7,7 +7,8 @@ from typing import ClassVar
 from sandboxio.audit import AuditConfig
 from sandboxio.models import Capability
 from sandboxio.testing.fake import FakeConfig
-from sandboxio.testing.fake.contract import FakeContractSuite
+from sandboxio.testing.fake.contract import FakeContractSuite, FakeProbes
+from sandboxio.testing.suite.network import NetworkTests
 
 
 class TestMinimalFake(FakeContractSuite):
@@ -18,7 +19,7 @@ class TestMinimalFake(FakeContractSuite):
         return FakeConfig(capabilities=declared, audit=audit)
 
 
-class TestFakeWithoutNetworkPolicy(FakeContractSuite):
+class TestFakeWithoutNetworkPolicy(FakeProbes, NetworkTests):
     allowlist_supported: ClassVar[bool] = False
 
     def config_for(self, audit: AuditConfig) -> FakeConfig:

@@ -53,6 +53,12 @@ def test_a_backend_object_is_used_as_it_is(sbx_fake: FakeBackend) -> None:
     assert len(other.calls) == 2
 
 
+@pytest.mark.anyio
+async def test_without_the_fixture_the_fake_is_a_backend_by_name() -> None:
+    async with sandboxio.create("fake://any?timeout=60") as sandbox:
+        assert (sandbox.backend, sandbox.native.template) == ("fake", "any")
+
+
 def test_the_registry_is_put_back_afterwards(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -68,7 +74,7 @@ def test_the_registry_is_put_back_afterwards(pytester: pytest.Pytester) -> None:
                 backend_class("no-such-backend")
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 def test_a_name_that_nobody_provides_is_unknown_without_the_fixture() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
+import weakref
 from typing import Final
 
 import h11
@@ -53,6 +54,7 @@ class OomWatch:
         """Have the engine send events from now on."""
         filters = json.dumps({"container": [self._container.id], "event": ["oom"]})
         self._events = await self._container.engine.subscribe("/events", filters=filters)
+        weakref.finalize(self, self._events.close)  # a connected handle may just be dropped
 
     async def read_kernel_count(self) -> int:
         """Correct the number by the kernel's and return it."""

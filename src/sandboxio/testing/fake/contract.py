@@ -12,16 +12,21 @@ from sandboxio.models import Resources
 from sandboxio.protocols import AsyncSandbox, Backend
 from sandboxio.testing.fake.backend import FakeBackend, FakeConfig
 from sandboxio.testing.fake.sandbox import VirtualSandbox
-from sandboxio.testing.suite import BackendContractSuite, Canary
+from sandboxio.testing.suite import BackendContractSuite, Canary, SuiteBase
 
-__all__ = ["FakeContractSuite"]
+__all__ = ["FakeContractSuite", "FakeProbes"]
 
 
-class FakeContractSuite(BackendContractSuite):
-    """Override `config_for`, or `backend_class` for a fake that differs."""
+class FakeProbes(SuiteBase):
+    """The probes. Override `config_for`, or `backend_class` for a fake that differs."""
 
     backend_class: ClassVar[type[FakeBackend]] = FakeBackend
-    fake: ClassVar[FakeBackend]
+
+    @property
+    def fake(self) -> FakeBackend:
+        """The fake that the tests use now."""
+        assert isinstance(self.backend_under_test, FakeBackend)
+        return self.backend_under_test
 
     def config_for(self, audit: AuditConfig) -> FakeConfig:
         """The configuration under test."""
@@ -29,9 +34,7 @@ class FakeContractSuite(BackendContractSuite):
 
     def make_backend(self, audit: AuditConfig) -> Backend:
         """A fake of its own for each class and event loop."""
-        fake = self.backend_class(self.config_for(audit))
-        type(self).fake = fake
-        return fake
+        return self.backend_class(self.config_for(audit))
 
     async def count_processes(self, sandbox: AsyncSandbox, marker: str) -> int:
         """Look into the virtual process table."""
@@ -103,6 +106,10 @@ class FakeContractSuite(BackendContractSuite):
         virtual.archives[f"/work/{path}"] = archive
         yield
         del virtual.archives[f"/work/{path}"]
+
+
+class FakeContractSuite(FakeProbes, BackendContractSuite):
+    """The whole suite over a fake."""
 
 
 def _virtual(sandbox: AsyncSandbox) -> VirtualSandbox:

@@ -101,6 +101,7 @@ class SuiteBase(CommandProbes, BehaviourProbes):
         resource_caps_supported: `False` where a template fixes the caps; they are then refused.
         allowlist_supported: `False` where egress cannot be filtered; a list is then refused.
         cancellation_points: At most at how many awaits of one `create` cancellation is tried.
+        backend_under_test: The backend that the tests use now; set by the suite, for probes.
     """
 
     pytestmark: ClassVar[list[pytest.MarkDecorator]] = [
@@ -113,6 +114,7 @@ class SuiteBase(CommandProbes, BehaviourProbes):
     resource_caps_supported: ClassVar[bool] = True
     allowlist_supported: ClassVar[bool] = True
     cancellation_points: ClassVar[int] = 24
+    backend_under_test: ClassVar[Backend]
 
     def make_backend(self, audit: AuditConfig) -> Backend:
         """The backend under test, whose records of operations go to `audit`. To be overridden."""
@@ -134,7 +136,8 @@ class SuiteBase(CommandProbes, BehaviourProbes):
     @classmethod
     def backend(cls, events: RecordingSink) -> Backend:
         """The backend under test."""
-        return cls().make_backend(AuditConfig(sinks=(events,)))
+        cls.backend_under_test = cls().make_backend(AuditConfig(sinks=(events,)))
+        return cls.backend_under_test
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import anyio
+import anyio.to_thread
 
+import sandboxio
+from sandboxio.audit import AuditConfig
 from sandboxio.models import PIPE, Capability
 from sandboxio.protocols import AsyncSandbox
 from sandboxio.testing.suite.base import SuiteBase, needs
@@ -72,6 +75,17 @@ class ConcurrencyTests(SuiteBase):
                 await two.write(b"second")
                 assert (await anext(two)).data == b"second"
                 assert (await anext(one)).data == b"first"
+
+    @needs(_RUN)
+    async def test_the_synchronous_form_does_the_same_from_a_thread(self) -> None:
+        backend = self.make_backend(AuditConfig())
+
+        def execute() -> str:
+            with sandboxio.create_sync(backend, template=self.template) as sandbox:
+                return sandbox.run(self.cmd_echo("from a thread")).stdout
+
+        with anyio.fail_after(60):
+            assert await anyio.to_thread.run_sync(execute) == "from a thread\n"
 
     @needs(_RUN, Capability.FILESYSTEM)
     async def test_files_and_commands_work_at_the_same_time(self, sandbox: AsyncSandbox, folder: str) -> None:
