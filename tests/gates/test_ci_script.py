@@ -37,7 +37,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.calls = folder / "calls.txt"
-        for name in ("docker-engine.sh", "docker-image.sh", "docker-images-test.sh", "uv.sh"):
+        for name in ("docker-engine.sh", "docker-image.sh", "docker-images-test.sh", "test-python314.sh", "uv.sh"):
             self.stand_in(folder / "scripts" / name)
         for name in ("make", "docker", "git", "apt-get"):
             self.stand_in(folder / "bin" / name)
