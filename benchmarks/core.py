@@ -24,11 +24,19 @@ async def _median_us(action: Callable[[], Awaitable[object]]) -> float:
 
 
 async def measure() -> list[Row]:
-    """`run`, `files.write` and `files.read`, each the median of many calls."""
+    """Every kind of operation, each the median of many calls."""
     async with sandboxio.create(FakeBackend()) as sandbox:
         await sandbox.files.write("note", b"x")
+
+        async def stream() -> None:
+            async with sandbox.stream(["true"]) as process:
+                await process.wait()
+
         actions: dict[str, Callable[[], Awaitable[object]]] = {
             "core, run on the fake": lambda: sandbox.run(["true"]),
+            "core, run with input on the fake": lambda: sandbox.run(["true"], stdin=b"x"),
+            "core, stream on the fake": stream,
+            "core, run_code on the fake": lambda: sandbox.run_code("1"),
             "core, files.write on the fake": lambda: sandbox.files.write("note", b"x"),
             "core, files.read on the fake": lambda: sandbox.files.read("note"),
         }

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sandboxio._version import __version__
-    from sandboxio.api import PendingSandbox, connect, create
+    from sandboxio.api import PendingSandbox, backend_for, connect, create
     from sandboxio.audit import (
         AuditConfig,
         AuditEvent,
@@ -135,6 +135,7 @@ __all__ = [
     "SyncSandbox",
     "UnverifiedIsolationWarning",
     "__version__",
+    "backend_for",
     "connect",
     "connect_sync",
     "create",
@@ -146,7 +147,7 @@ __all__ = [
 # Where the names are that do not come from `sandboxio.errors`.
 _NAMES_IN = {
     "_version": ("__version__",),
-    "api": ("PendingSandbox", "connect", "create"),
+    "api": ("PendingSandbox", "backend_for", "connect", "create"),
     "audit": (
         "AuditConfig",
         "AuditEvent",

@@ -1,32 +1,28 @@
-"""`create` and `connect`: from a target to a sandbox.
+"""`create`, `connect` and `backend_for`: from a target to a sandbox, or to the backend behind it.
 
 A target is resolved to a backend, what was asked for is checked, and the backend does the rest.
 """
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from types import CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sandboxio.backends import DEFAULT_BACKEND, EXAMPLE_TARGET
-from sandboxio.environment import seconds_from_environment
-from sandboxio.errors import CapabilityNotSupported, ConfigurationError, OrphanedSandboxWarning, SandboxError
-from sandboxio.models import IsolationTier, Resources
+from sandboxio.errors import CapabilityNotSupported, ConfigurationError, SandboxError
+from sandboxio.models import IsolationTier, Resources, is_positive, shown
 from sandboxio.network import NetworkPolicy
 from sandboxio.registry import BackendConfig, backend_class
 
 if TYPE_CHECKING:
     from sandboxio.protocols import AsyncSandbox, Backend
 
-__all__ = ["PendingSandbox", "connect", "create"]
+__all__ = ["PendingSandbox", "backend_for", "connect", "create"]
 
-# Made at run time, so that no literal in a caller's code is this very object: a timeout that was
-# left out can then be told from one that was given, while the signature shows the number.
-DEFAULT_TIMEOUT: Final[float] = float("300")
+DEFAULT_TIMEOUT: Final = 300
+"""Seconds. It stands for a timeout that was left out, so it gives way to one in the target."""
 
 T = TypeVar("T")
 
@@ -42,10 +38,11 @@ class PendingSandbox(Coroutine[Any, Any, "AsyncSandbox"]):
         sb = await sandboxio.create()
     """
 
-    __slots__ = ("__name__", "__qualname__", "__weakref__", "_coroutine", "_sandbox")
+    __slots__ = ("__name__", "__qualname__", "__weakref__", "_coroutine", "_owned", "_sandbox")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, AsyncSandbox], name: str) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, AsyncSandbox], name: str, *, owned: bool) -> None:
         self._coroutine = coroutine
+        self._owned = owned
         self._sandbox: AsyncSandbox | None = None
         self.__name__ = self.__qualname__ = name
         real = cast("CoroutineType[Any, Any, AsyncSandbox]", coroutine)
@@ -71,8 +68,9 @@ class PendingSandbox(Coroutine[Any, Any, "AsyncSandbox"]):
 
     async def __aenter__(self) -> AsyncSandbox:
         sandbox = await self._coroutine
+        entered = await enter(sandbox, owned=self._owned)
         self._sandbox = sandbox
-        return await sandbox.__aenter__()
+        return entered
 
     async def __aexit__(
         self,
@@ -107,7 +105,8 @@ def create(
         network: What it may reach; the default denies everything.
         env: Environment variables of every execution.
         secrets: The same for values that must not be shown anywhere; they are redacted.
-        timeout: Lifetime in seconds, enforced by the provider.
+        timeout: Lifetime in seconds, enforced by the provider. The default gives way to a timeout
+            in the target; any other value that differs from that one is an error.
         metadata: Labels at the provider; `tenant_id` and `session_id` also go into audit events.
         require_isolation: Refuse to create anything below this tier.
 
@@ -133,7 +132,7 @@ def create(
         metadata=metadata,
         require_isolation=require_isolation,
     )
-    return PendingSandbox(coroutine, "create")
+    return PendingSandbox(coroutine, "create", owned=True)
 
 
 def connect(
@@ -144,8 +143,12 @@ def connect(
 ) -> PendingSandbox:
     """A handle to a sandbox that exists. Leaving its context does not end it.
 
+    It does not know the secrets that the sandbox was created with: its executions are not given
+    them, and they are not redacted in what this handle logs, records and raises.
+
     Args:
-        target: Where it is, as for `create`. A template or timeout has no meaning here.
+        target: Where it is, as for `create`. A template or a timeout in a DSN is refused, since
+            the sandbox has its own.
         sandbox_id: The provider's id.
         require_isolation: Refuse a sandbox below this tier.
 
@@ -159,7 +162,44 @@ def connect(
         sandbox_id = await sb.detach()
         async with sandboxio.connect("docker://", sandbox_id) as sb: ...
     """
-    return PendingSandbox(_connect(target, sandbox_id, require_isolation), "connect")
+    return PendingSandbox(_connect(target, sandbox_id, require_isolation), "connect", owned=False)
+
+
+def backend_for(target: str | BackendConfig | Backend | None = None) -> Backend:
+    """The backend behind a target, for what concerns no single sandbox. It does no I/O.
+
+    What a backend can do besides is told by its ports: `ReapableBackend` lists and ends what was
+    left, `DiagnosableBackend` says what state it is in.
+
+    Args:
+        target: As for `create`. A timeout in a DSN is refused, since it is a sandbox's.
+
+    Raises:
+        ConfigurationError: The target is malformed.
+        BackendNotFound, BackendNotInstalled: The target's backend is not there.
+
+    Example:
+        backend = sandboxio.backend_for("docker://")
+        if isinstance(backend, sandboxio.ReapableBackend):
+            print(await backend.list_managed())
+    """
+    resolved = _resolve(target)
+    if resolved.timeout is not None:
+        raise _refused_part("timeout", "a backend has none")
+    return resolved.backend
+
+
+async def enter(sandbox: AsyncSandbox, *, owned: bool) -> AsyncSandbox:
+    """Enter the context of a sandbox. One that was just created is ended when that fails.
+
+    Example: `entered = await enter(await backend.create(...), owned=True)`
+    """
+    try:
+        return await sandbox.__aenter__()
+    except BaseException:
+        if owned:
+            await _discard(sandbox)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +227,10 @@ async def _create(
     _check_type("resources", resources, Resources)
     _check_type("network", network, NetworkPolicy)
     _check_required(require_isolation)
-    given = None if timeout is DEFAULT_TIMEOUT else _checked_timeout(timeout)
+    given = _checked_timeout(timeout)
     resolved = _resolve(target)
     template = _either("template", template, resolved.template)
-    seconds = _either("timeout", given, resolved.timeout)
+    seconds = _either("timeout", None if given == DEFAULT_TIMEOUT else given, resolved.timeout)
     backend = resolved.backend
     if require_isolation is not None:
         _require(await _expected_isolation(backend), require_isolation, f"the backend {backend.name}")
@@ -200,7 +240,7 @@ async def _create(
         network=network or NetworkPolicy(),
         env=env,
         secrets=secrets,
-        timeout=DEFAULT_TIMEOUT if seconds is None else seconds,
+        timeout=given if seconds is None else seconds,
         metadata=metadata,
     )
     if require_isolation is not None:
@@ -221,6 +261,10 @@ async def _connect(
     if not isinstance(sandbox_id, str) or not sandbox_id:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigurationError("the sandbox id is no text, or empty", hint="give the id of a sandbox")
     resolved = _resolve(target)
+    if isinstance(target, str) and resolved.template is not None:
+        raise _refused_part("template", "the sandbox has its own")
+    if resolved.timeout is not None:
+        raise _refused_part("timeout", "the sandbox has its own")
     sandbox = await resolved.backend.connect(sandbox_id)
     if require_isolation is not None and not sandbox.isolation.satisfies(require_isolation):
         async with sandbox:  # not ours: leaving it only closes what the handle holds
@@ -231,6 +275,11 @@ async def _connect(
 def _resolve(target: object) -> _Resolved:
     if target is None:
         target = f"{DEFAULT_BACKEND}://"
+    if isinstance(target, type):
+        raise ConfigurationError(
+            f"the target is the class {target.__name__}, not an object of it",
+            hint=f"make one, such as {target.__name__}(…), or give a DSN such as {EXAMPLE_TARGET}",
+        )
     if isinstance(target, str):
         from sandboxio.dsn import parse_dsn
 
@@ -266,6 +315,13 @@ def _either(name: str, given: T | None, in_target: T | None) -> T | None:
     return in_target if given is None else given
 
 
+def _refused_part(name: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the target has a {name}, which has no meaning here: {why}",
+        hint=f"leave the {name} out of the target",
+    )
+
+
 def _check_type(name: str, value: object, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
         raise ConfigurationError(
@@ -275,14 +331,9 @@ def _check_type(name: str, value: object, kind: type) -> None:
 
 
 def _checked_timeout(timeout: object) -> float:
-    if (
-        isinstance(timeout, bool)
-        or not isinstance(timeout, (int, float))
-        or not math.isfinite(timeout)
-        or timeout <= 0
-    ):
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not is_positive(timeout):
         raise ConfigurationError(
-            f"timeout is {timeout!r:.80}, not a positive and finite number",
+            f"timeout is {shown(timeout)}, not a positive and finite number",
             hint="give a positive number of seconds: every sandbox has a lifetime",
         )
     return float(timeout)
@@ -313,18 +364,23 @@ def _require(actual: IsolationTier, minimum: IsolationTier, who: str) -> None:
 
 async def _discard(sandbox: AsyncSandbox) -> None:
     """End a sandbox that nobody gets, whatever happens; the caller's error is the one that counts."""
-    import anyio
+    from sandboxio.release import bounded, warn_orphaned
 
-    done, reason = False, "ending it took too long"
-    with anyio.move_on_after(seconds_from_environment("SBX_TEARDOWN_GRACE", 5.0), shield=True):
+    ended = False
+    reason = "ending it took too long"
+
+    async def end() -> None:
+        nonlocal ended, reason
         try:
             await sandbox.kill()
-            done = True
+            ended = True
         except SandboxError as exc:
             reason = f"ending it failed: {exc.message}"
-    if not done:
-        warnings.warn(
-            f"{sandbox.backend} sandbox {sandbox.id} may still run: {reason}",
-            OrphanedSandboxWarning,
-            stacklevel=2,
-        )
+        except Exception as exc:  # whatever a third party's sandbox raises
+            reason = f"ending it failed: {type(exc).__name__}"
+
+    try:
+        await bounded(end)
+    finally:  # also when a cancellation came meanwhile, which surfaces here
+        if not ended:
+            warn_orphaned(sandbox.id, sandbox.backend, reason)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
+import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from threading import Lock
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from sandboxio.environment import seconds_from_environment
 from sandboxio.errors import AuditSinkError, AuditSinkWarning, ConfigurationError
+from sandboxio.logs import warn
+from sandboxio.models import shown
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -38,6 +40,7 @@ __all__ = [
 OnSinkFailure = Literal["warn", "fail"]
 
 _DEFAULT_TIMEOUT: Final = 5.0
+_TURN_SECONDS: Final = 0.01  # between two looks at whether another thread still writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,10 @@ class AuditEvent:
         bytes_out: Bytes that came out of it.
         network_denials: Refused connections; `None` where the provider does not tell.
         code: The code itself, only with `AuditConfig(capture_code=True)`.
-        error_code: The code of the error that was raised, such as `SBX_E1302`.
+        error_code: The code of the error that was raised, such as `SBX_E1302`; `cancelled` for a
+            cancellation, `error` for an exception that is not one of the library's.
+
+    Example: `[event.event for event in sink.drain() if event.error_code]`
     """
 
     ts: datetime
@@ -95,7 +101,13 @@ class AuditEvent:
 
 
 class AuditSink(Protocol):
-    """Where events go. It is awaited inline, so it should be quick and must be cancellable."""
+    """Where events go. It is awaited inline, so it should be quick and must be cancellable.
+
+    Example:
+        class Shipper:
+            async def emit(self, event: AuditEvent) -> None:
+                await client.post("/audit", json=event.as_dict())
+    """
 
     async def emit(self, event: AuditEvent) -> None:
         """Take one event. Any exception counts as a failure of the sink."""
@@ -107,7 +119,7 @@ class AuditConfig:
     """Where a backend's events go.
 
     Attributes:
-        sinks: They get every event, in this order.
+        sinks: They get every event, in this order. Any iterable is taken, and kept as a tuple.
         on_sink_failure: `"warn"`, or `"fail"` the operation whose event was not taken.
         capture_code: Put the code itself into events, not its hash alone.
 
@@ -117,49 +129,68 @@ class AuditConfig:
     Example: `DockerConfig(audit=AuditConfig(sinks=(FileSink("audit.jsonl"),)))`
     """
 
-    sinks: tuple[AuditSink, ...] = ()
+    sinks: Sequence[AuditSink] = ()
     on_sink_failure: OnSinkFailure = "warn"
     capture_code: bool = False
 
     def __post_init__(self) -> None:
         if self.on_sink_failure not in get_args(OnSinkFailure):
             raise ConfigurationError(
-                f"AuditConfig.on_sink_failure is {self.on_sink_failure!r}",
+                f"AuditConfig.on_sink_failure is {shown(self.on_sink_failure)}",
                 hint='use on_sink_failure="warn" or "fail"',
             )
-        if not isinstance(self.sinks, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers are not all typed
+        if not isinstance(self.sinks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers are not all typed
             raise ConfigurationError(
                 f"AuditConfig.sinks is {type(self.sinks).__name__}, not a tuple",
                 hint="give a tuple, also for one sink: sinks=(sink,)",
             )
         object.__setattr__(self, "sinks", tuple(self.sinks))
+        for sink in self.sinks:
+            if isinstance(sink, type) or not callable(getattr(sink, "emit", None)):
+                raise ConfigurationError(
+                    f"AuditConfig.sinks holds {shown(sink)}, which is no sink",
+                    hint="give objects with an async method emit(event), such as LoggingSink()",
+                )
 
 
 async def deliver(config: AuditConfig, event: AuditEvent) -> None:
     """Give an event to every sink, each bounded by `SBX_AUDIT_TIMEOUT` (5 s).
 
-    A sink that fails or is too slow does not keep the event from the others.
+    A sink that fails or is too slow does not keep the event from the others. The variable is
+    checked when a sandbox is created; here, where an error could hide the caller's own, a value
+    that means nothing is 5 s.
 
     Raises:
-        AuditSinkError: A sink failed, and the configuration says that this counts.
-        ConfigurationError: `SBX_AUDIT_TIMEOUT` does not hold a positive number.
+        AuditSinkError: Sinks failed, and the configuration says that this counts.
     """
     if not config.sinks:
         return
     import anyio
 
-    seconds = seconds_from_environment("SBX_AUDIT_TIMEOUT", _DEFAULT_TIMEOUT)
-    failures: list[tuple[str, Exception]] = []
+    seconds = _sink_seconds()
+    messages: list[str] = []
+    causes: list[Exception] = []
     for sink in config.sinks:
         try:
             with anyio.fail_after(seconds):
                 await sink.emit(event)
         except Exception as exc:  # told below, once the other sinks have had their turn
-            failures.append((_failure(sink, exc, seconds), exc))
-    for message, cause in failures:
-        if config.on_sink_failure == "fail":
-            raise AuditSinkError(message) from cause
-        warnings.warn(message, AuditSinkWarning, stacklevel=2)
+            messages.append(_failure(sink, exc, seconds))
+            causes.append(exc)
+    if not causes:
+        return
+    message = "; ".join(messages)
+    if config.on_sink_failure == "fail":
+        cause = causes[0] if len(causes) == 1 else ExceptionGroup("several audit sinks failed", causes)
+        raise AuditSinkError(message) from cause
+    warn(message, AuditSinkWarning)
+
+
+def _sink_seconds() -> float:
+    try:
+        return seconds_from_environment("SBX_AUDIT_TIMEOUT", _DEFAULT_TIMEOUT)
+    except ConfigurationError:
+        return _DEFAULT_TIMEOUT
 
 
 def _failure(sink: AuditSink, exc: Exception, seconds: float) -> str:
@@ -212,7 +243,8 @@ class FileSink:
 
     The file is opened anew for each event, so that rotation needs no signal, and each line is one
     append, so that processes can share it. A new file is private to its owner (mode 0600). The
-    work is done in a thread, one at a time: a disk that hangs delays nobody beyond the timeout.
+    work is done in a thread, one at a time: a disk that hangs holds one thread, however many events
+    are given up meanwhile, and delays nobody beyond the timeout.
 
     Args:
         path: The file. Its folder must exist.
@@ -220,12 +252,13 @@ class FileSink:
     Example: `AuditConfig(sinks=(FileSink("/var/log/sandboxio/audit.jsonl"),))`
     """
 
-    __slots__ = ("_limiter", "_path", "_torn")
+    __slots__ = ("_limiter", "_path", "_torn", "_writing")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self._limiter: RunVar[CapacityLimiter] | None = None
         self._torn = False
+        self._writing = Lock()
 
     def __repr__(self) -> str:
         return f"<FileSink {self._path!r}>"
@@ -236,13 +269,16 @@ class FileSink:
         Raises:
             OSError: The file cannot be opened or the line not be written in full.
         """
-        from anyio import to_thread
+        from anyio import sleep, to_thread
 
         line = json.dumps(event.as_dict()).encode() + b"\n"
-        # A thread that a hanging disk holds keeps its token, so that no second one is spent on it.
-        await to_thread.run_sync(
-            self._append, line, abandon_on_cancel=True, limiter=self._limiter_of_this_loop()
-        )
+        limiter = self._limiter_of_this_loop()  # lets the events of one loop in one after the other
+        while True:
+            if not self._writing.locked() and await to_thread.run_sync(
+                self._append_alone, line, abandon_on_cancel=True, limiter=limiter
+            ):
+                return
+            await sleep(_TURN_SECONDS)
 
     def _limiter_of_this_loop(self) -> CapacityLimiter:
         from anyio import CapacityLimiter
@@ -256,6 +292,20 @@ class FileSink:
             limiter = CapacityLimiter(1)
             self._limiter.set(limiter)
             return limiter
+
+    def _append_alone(self, line: bytes) -> bool:
+        """Append unless another thread does: of another loop, or given up while the disk hangs.
+
+        The thread itself takes and frees the lock. A limiter would not do: on asyncio its token is
+        free again as soon as the thread is given up.
+        """
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._append(line)
+        finally:
+            self._writing.release()
+        return True
 
     def _append(self, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
@@ -281,7 +331,7 @@ class QueueSink:
         maxsize: How many events it holds.
 
     Raises:
-        ConfigurationError: `maxsize` is not positive.
+        ConfigurationError: `maxsize` is not a positive whole number.
 
     Example: `for event in sink.drain(): ship(event.as_dict())`
     """
@@ -289,9 +339,11 @@ class QueueSink:
     __slots__ = ("_dropped", "_events", "_lock")
 
     def __init__(self, maxsize: int = 1000) -> None:
-        if maxsize < 1:
+        whole = isinstance(maxsize, int) and not isinstance(maxsize, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not whole or not 1 <= maxsize <= sys.maxsize:
             raise ConfigurationError(
-                f"QueueSink(maxsize={maxsize}) could hold nothing", hint="give a positive maxsize"
+                f"QueueSink(maxsize={shown(maxsize)}) has no meaning",
+                hint="give how many events it holds, such as maxsize=1000",
             )
         self._events: deque[AuditEvent] = deque(maxlen=maxsize)
         self._dropped = 0
@@ -310,11 +362,10 @@ class QueueSink:
             self._events.append(event)
             first = full and self._dropped == 1
         if first:
-            warnings.warn(
+            warn(
                 f"a QueueSink of {self._events.maxlen} events is full and drops the oldest; "
                 "call drain() more often or give it a larger maxsize",
                 AuditSinkWarning,
-                stacklevel=2,
             )
 
     def drain(self) -> tuple[AuditEvent, ...]:

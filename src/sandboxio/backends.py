@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_BACKEND", "EXAMPLE_TARGET", "KNOWN_BACKENDS", "KnownBackend"]
+    from sandboxio.models import Capability
+
+__all__ = ["DEFAULT_BACKEND", "EXAMPLE_TARGET", "KNOWN_BACKENDS", "KnownBackend", "backends_with"]
 
 DEFAULT_BACKEND: Final = "docker"
 """What `create()` uses when it is told nothing."""
@@ -32,6 +34,7 @@ class KnownBackend:
         extra: The extra that installs it; `None` while this version has no adapter for it.
         credentials: The environment variables that its provider reads credentials from.
         sign_in: How a credential is given to it, as words for a hint.
+        capabilities: The names of the flags that its sandboxes usually declare.
         key_prefix: What its API keys begin with; empty if that is not known.
     """
 
@@ -40,6 +43,7 @@ class KnownBackend:
     extra: str | None
     credentials: tuple[str, ...]
     sign_in: str
+    capabilities: frozenset[str] = frozenset()
     key_prefix: str = ""
 
     @property
@@ -67,6 +71,17 @@ KNOWN_BACKENDS: Final[Mapping[str, KnownBackend]] = MappingProxyType(
                 extra="docker",
                 credentials=(),
                 sign_in="run `docker login`: registry credentials are read from DOCKER_CONFIG",
+                capabilities=frozenset(
+                    {
+                        "RUN_COMMAND",
+                        "RUN_CODE",
+                        "STREAMING",
+                        "NETWORK_POLICY",
+                        "RAW_OUTPUT",
+                        "FILESYSTEM",
+                        "UPLOAD_DOWNLOAD",
+                    }
+                ),
             ),
             KnownBackend(
                 name="e2b",
@@ -79,3 +94,19 @@ KNOWN_BACKENDS: Final[Mapping[str, KnownBackend]] = MappingProxyType(
         )
     }
 )
+
+
+def backends_with(flag: Capability) -> tuple[str, ...]:
+    """The names of the backends of this version whose sandboxes usually declare a capability.
+
+    It is what a hint names, so the fake is not among them: it declares much and executes nothing.
+
+    Args:
+        flag: One capability, or several that are all wanted.
+
+    Example: `backends_with(Capability.STREAMING)`
+    """
+    wanted = {member.name for member in flag}
+    return tuple(
+        row.name for row in KNOWN_BACKENDS.values() if row.extra is not None and wanted <= row.capabilities
+    )

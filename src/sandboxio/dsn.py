@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from sandboxio.backends import EXAMPLE_TARGET, KNOWN_BACKENDS
 from sandboxio.errors import ConfigurationError
+from sandboxio.models import FrozenMapping
 from sandboxio.registry import BACKEND_NAME
 
 __all__ = ["Dsn", "parse_dsn"]
@@ -52,7 +52,7 @@ class Dsn:
     backend: str
     template: str | None = None
     timeout: float | None = None
-    params: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    params: Mapping[str, str] = FrozenMapping()
 
     def __repr__(self) -> str:
         names = (["timeout"] if self.timeout is not None else []) + list(self.params)
@@ -86,7 +86,7 @@ def parse_dsn(text: str) -> Dsn:
         backend,
         template or None,
         None if timeout is None else _parse_seconds(timeout),
-        MappingProxyType(params),
+        FrozenMapping(params),
     )
 
 

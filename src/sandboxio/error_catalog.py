@@ -197,7 +197,8 @@ CATALOG: Final[Mapping[str, CatalogEntry]] = MappingProxyType(
             exception="ExecutionError",
             title="An execution did not succeed",
             meaning="`raise_for_status()` was called on a result whose exit code is not 0, or an execution "
-            "could not take what was given to it. `error.result` is the whole result where there is one.",
+            "could not take what was given to it. `error.result` is the whole result; where there is none, "
+            "an empty one with exit code -1.",
             causes=(
                 "The program or the code failed.",
                 "The program is missing (127) or cannot be executed (126).",
@@ -212,7 +213,7 @@ CATALOG: Final[Mapping[str, CatalogEntry]] = MappingProxyType(
             "    try:\n"
             "        result.raise_for_status()\n"
             "    except sandboxio.ExecutionError as error:\n"
-            "        print(error.result.exit_code if error.result else None)",
+            "        print(error.result.exit_code)",
         ),
         "SBX_E1302": CatalogEntry(
             exception="ExecutionTimeout",
@@ -232,7 +233,7 @@ CATALOG: Final[Mapping[str, CatalogEntry]] = MappingProxyType(
             "    try:\n"
             '        await sandbox.run("echo begun; sleep 60", timeout=1)\n'
             "    except sandboxio.ExecutionTimeout as error:\n"
-            '        print(error.partial.stdout if error.partial else "")',
+            "        print(error.partial.stdout)",
         ),
         "SBX_E1401": CatalogEntry(
             exception="NetworkPolicyViolation",

@@ -7,12 +7,11 @@ tuple. Network rules live in `sandboxio.network`; nothing here performs I/O.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum, Flag, auto
-from types import MappingProxyType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeVar
 
 from sandboxio.errors import ConfigurationError, ExecutionError
 
@@ -30,9 +29,45 @@ __all__ = [
     "RichOutput",
 ]
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SHOWN: Final = 80  # characters of a value that a repr or a message shows
+_LAST_LINE: Final = 200  # characters of the program's last words that an error repeats
+
+
+class FrozenMapping(Mapping[K, V]):
+    """A mapping that cannot be changed, and so can be hashed, copied and pickled.
+
+    Example: `FrozenMapping({"tenant_id": "acme"})["tenant_id"]`
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V] | None = None) -> None:
+        self._items = dict(items or {})
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
 
 class Pipe(Enum):
-    """The type of `PIPE`, so that a type checker can tell it from bytes and text."""
+    """The type of `PIPE`, so that a type checker can tell it from bytes and text.
+
+    Example: `def feed(stdin: bytes | Pipe = PIPE) -> None: ...`
+    """
 
     PIPE = "pipe"
 
@@ -117,7 +152,7 @@ class IsolationTier(Enum):
         return self.rank >= other.rank if isinstance(other, IsolationTier) else NotImplemented
 
 
-ISOLATION_RANK: Final[Mapping[IsolationTier, int]] = MappingProxyType(
+ISOLATION_RANK: Final[Mapping[IsolationTier, int]] = FrozenMapping(
     {
         IsolationTier.UNKNOWN: 0,
         IsolationTier.CONTAINER: 10,
@@ -160,43 +195,98 @@ def _require_positive(name: str, value: object, *, whole: bool) -> None:
     if value is None:
         return
     kinds = (int,) if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds):
+    if isinstance(value, bool) or not isinstance(value, kinds):  # a bool counts as an int
         raise ConfigurationError(
             f"Resources.{name} is {type(value).__name__}, not a number",
             hint=f"give {name} as {'a whole number' if whole else 'a number'}, or leave it out",
         )
-    if not math.isfinite(value) or value <= 0:
+    if not is_positive(value):
         raise ConfigurationError(
-            f"Resources.{name} is {value}, and a cap must be positive and finite",
+            f"Resources.{name} is {shown(value)}, and a cap must be positive and finite",
             hint=f"raise {name} instead of removing it; leave it out for the backend's default",
         )
 
 
+def is_positive(value: float) -> bool:
+    """Whether a number is positive and finite. One that no float can hold is not: it bounds nothing.
+
+    Example: `is_positive(10**400)` is false.
+    """
+    try:
+        return math.isfinite(value) and value > 0
+    except OverflowError:
+        return False
+
+
+def shown(value: object) -> str:
+    """A value for a message or a repr: short, and a text that was cut tells its length.
+
+    Example: `shown("a" * 5000)`
+    """
+    if isinstance(value, (str, bytes)):
+        if len(value) <= _SHOWN:
+            return repr(value)
+        unit = "bytes" if isinstance(value, bytes) else "characters"
+        return f"{value[:_SHOWN]!r}… ({len(value)} {unit})"
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """What one execution used. There is no cost here: no provider can tell it at that moment."""
+    """What one execution used. There is no cost here: no provider can tell it at that moment.
+
+    Attributes:
+        duration_ms: Wall time in milliseconds.
+        backend: The backend's name.
+
+    Example: `print(result.meter.duration_ms if result.meter else "unknown")`
+    """
 
     duration_ms: int
     backend: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RichOutput:
-    """One output of a code cell, as in a Jupyter mime bundle. Never made by parsing stdout."""
+    """One output of a code cell, as in a Jupyter mime bundle. Never made by parsing stdout.
+
+    Attributes:
+        mime_type: What it is, such as `image/png`.
+        data: Text for a textual type, bytes for any other.
+
+    Example: `[output for output in result.results or () if output.mime_type == "image/png"]`
+    """
 
     mime_type: str
     data: bytes | str
 
+    def __repr__(self) -> str:
+        return f"RichOutput({shown(self.mime_type)}, {shown(self.data)})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class OutputChunk:
-    """Some bytes of a running process, exactly as it wrote them."""
+    """Some bytes of a running process, exactly as it wrote them.
+
+    Attributes:
+        stream: `"stdout"` or `"stderr"`.
+        data: The bytes. A character or a line may end in the next chunk.
+
+    Example: `async for chunk in proc: sys.stdout.buffer.write(chunk.data)`
+    """
 
     stream: Literal["stdout", "stderr"]
     data: bytes
 
+    def __repr__(self) -> str:
+        return f"OutputChunk({self.stream!r}, {shown(self.data)})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class ExecResult:
     """How an execution ended.
 
@@ -222,6 +312,16 @@ class ExecResult:
     truncated: bool = False
     oom_killed: bool = False
 
+    def __repr__(self) -> str:
+        known = [f"exit_code={self.exit_code}"]
+        for field in fields(self)[1:]:
+            value = getattr(self, field.name)
+            if field.name == "results":
+                known += [f"results=<{len(value)} outputs>"] if value is not None else []
+            elif value or isinstance(value, str):
+                known.append(f"{field.name}={shown(value)}")
+        return f"ExecResult({', '.join(known)})"
+
     @property
     def ok(self) -> bool:
         """Whether the exit code is 0."""
@@ -231,15 +331,22 @@ class ExecResult:
         """Return this result when it is ok.
 
         Raises:
-            ExecutionError: The exit code is not 0.
+            ExecutionError: The exit code is not 0. The message ends with the last line of stderr,
+                of which 200 characters at most.
         """
         if self.ok:
             return self
+        reason = self._last_words()
         raise ExecutionError(
-            f"the execution ended with exit code {self.exit_code}",
+            f"the execution ended with exit code {self.exit_code}{f': {reason}' if reason else ''}",
             hint="read exc.result.stderr for the reason",
             result=self,
         )
+
+    def _last_words(self) -> str:
+        lines = self.stderr[-64 * _LAST_LINE :].rstrip().splitlines()
+        line = "".join(c if c.isprintable() else " " for c in lines[-1].strip()) if lines else ""
+        return line if len(line) <= _LAST_LINE else f"{line[:_LAST_LINE]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +360,8 @@ class FileInfo:
         size: Bytes.
         mode: Permission bits, as in `stat.S_IMODE`.
         mtime: Last change, in seconds since the epoch.
+
+    Example: `[info.name for info in await sb.files.ls() if not info.is_dir]`
     """
 
     path: str
@@ -265,11 +374,25 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class ManagedSandbox:
-    """A sandbox that sandboxio made, as the provider lists it."""
+    """A sandbox that sandboxio made, as the provider lists it.
+
+    Attributes:
+        id: The provider's id.
+        backend: The backend's name.
+        created_at: When it was created, or `None` if the provider cannot tell.
+        expires_at: When its lifetime ends, or `None`.
+        metadata: The labels given at creation, without the library's own. It cannot be changed.
+        state: The provider's word for its state, such as `running` or `exited`.
+
+    Example: `[old for old in await backend.list_managed() if old.state == "exited"]`
+    """
 
     id: str
     backend: str
     created_at: datetime | None = None
     expires_at: datetime | None = None
-    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, str] = FrozenMapping()
     state: str = "unknown"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metadata", FrozenMapping(self.metadata))

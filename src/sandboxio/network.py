@@ -7,11 +7,13 @@ A rule is a host, a `*.suffix`, an IP address or a CIDR block, each with an opti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from sandboxio.errors import ConfigurationError
+from sandboxio.models import shown
 
 __all__ = ["EgressRule", "NetworkPolicy"]
 
@@ -46,7 +48,7 @@ class EgressRule:
             ConfigurationError: The text is none of the forms that a rule can take.
         """
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers are not all typed
-            raise _bad_rule(repr(text))
+            raise _bad_rule(shown(text))
         target, ports = _split_port(text)
         network = _as_network(target)
         if network is not None:
@@ -81,8 +83,10 @@ class NetworkPolicy:
 
     Attributes:
         egress: `"deny"`, `"allow"`, or `"learn"` (deny, and record what was attempted).
-        allow: With `"deny"`: the only destinations that are reachable.
-        ingress_ports: Ports to expose; refused by every backend without TUNNELS.
+        allow: With `"deny"`: the only destinations that are reachable. Any iterable of texts is
+            taken, and kept as a tuple.
+        ingress_ports: Ports to expose, likewise; refused by every backend without TUNNELS.
+        rules: The allow list, parsed.
 
     Raises:
         ConfigurationError: The combination contradicts itself, or a rule is malformed.
@@ -91,13 +95,14 @@ class NetworkPolicy:
     """
 
     egress: Egress = "deny"
-    allow: tuple[str, ...] = ()
-    ingress_ports: tuple[int, ...] = ()
+    allow: Sequence[str] = ()
+    ingress_ports: Sequence[int] = ()
+    rules: tuple[EgressRule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.egress not in get_args(Egress):
             raise ConfigurationError(
-                f"NetworkPolicy.egress is {self.egress!r}",
+                f"NetworkPolicy.egress is {shown(self.egress)}",
                 hint='use egress="deny", "allow" or "learn"',
             )
         if isinstance(self.allow, str):
@@ -105,31 +110,35 @@ class NetworkPolicy:
                 "NetworkPolicy.allow is a single string",
                 hint=f"give a tuple: allow=({self.allow!r},)",
             )
-        object.__setattr__(self, "allow", tuple(self.allow))
-        object.__setattr__(self, "ingress_ports", tuple(self.ingress_ports))
+        object.__setattr__(self, "allow", _as_tuple("allow", self.allow))
+        object.__setattr__(self, "ingress_ports", _as_tuple("ingress_ports", self.ingress_ports))
         if self.allow and self.egress != "deny":
             raise ConfigurationError(
                 f'NetworkPolicy(egress="{self.egress}") cannot have an allow list',
                 hint='leave egress at "deny": then only the listed destinations are reachable',
             )
-        for text in self.allow:
-            EgressRule.parse(text)
+        object.__setattr__(self, "rules", tuple(EgressRule.parse(text) for text in self.allow))
         for port in self.ingress_ports:
             if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigurationError(
-                    f"NetworkPolicy.ingress_ports holds {port!r}", hint="use ports from 1 to 65535"
+                    f"NetworkPolicy.ingress_ports holds {shown(port)}",
+                    hint="use ports from 1 to 65535",
                 )
-
-    @property
-    def rules(self) -> tuple[EgressRule, ...]:
-        """The allow list, parsed."""
-        return tuple(EgressRule.parse(text) for text in self.allow)
 
     def permits(self, host: str, port: int) -> bool:
         """Whether a connection to `host` and `port` would be let through."""
         if self.egress == "allow":
             return True
         return any(rule.matches(host, port) for rule in self.rules)
+
+
+def _as_tuple(name: str, given: object) -> tuple[Any, ...]:
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise ConfigurationError(
+            f"NetworkPolicy.{name} is {type(given).__name__}, not a tuple",
+            hint=f"give a tuple, also for one entry: {name}=(…,)",
+        )
+    return tuple(given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _split_port(text: str) -> tuple[str, tuple[int, ...]]:

@@ -6,8 +6,8 @@ promised about their behaviour is executable in `sandboxio.testing.suite`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -41,7 +41,9 @@ class Process(Protocol):
     """A running process, served as a stream. It starts on enter and has ended on exit.
 
     Order holds within stdout and within stderr, not between the two. A reader that stops reading
-    stops the process in the end: nothing is buffered without bound.
+    stops the process in the end: nothing is buffered without bound. One consumer reads it at a
+    time: either one `async for` or one `wait()`; `write`, `close_stdin` and `kill` may come from
+    another task.
 
     Example:
         async with sb.stream(["make"]) as proc:
@@ -74,6 +76,8 @@ class Process(Protocol):
 
         Raises:
             ConfigurationError: `stdin=PIPE` was not given, or the input was closed.
+            ExecutionError: The process has ended or reads no more.
+            SandboxGone: The sandbox ended meanwhile.
         """
         ...
 
@@ -109,15 +113,24 @@ class AsyncFileSystem(Protocol):
         """Create or replace a file; its parent must exist. Text is written as UTF-8."""
         ...
 
-    async def upload(self, local: str | Path, path: str) -> None:
-        """Copy a local file or directory into the sandbox, as `path` itself. It streams."""
+    async def upload(self, local: str | os.PathLike[str], path: str) -> None:
+        """Copy a local file or directory into the sandbox, as `path` itself. It streams.
+
+        Raises:
+            FileSystemError: The local side cannot be read, or the sandbox's side not be written.
+        """
         ...
 
-    async def download(self, path: str, local: str | Path) -> None:
-        """Copy a file or directory out, as `local` itself, which must not exist as a directory.
+    async def download(self, path: str, local: str | os.PathLike[str]) -> None:
+        """Copy a file or directory out, as `local` itself. It streams.
 
-        It streams. Nothing is ever written outside `local`: names or links that would lead out of
+        A file replaces a file at `local`. A directory needs `local` to be missing or an empty
+        directory. Nothing is ever written outside `local`: names or links that would lead out of
         it, and devices, fail the whole download, and then nothing is left of it.
+
+        Raises:
+            PathNotFound: `path` does not exist.
+            FileSystemError: `local` is taken, or the copy would lead outside it.
         """
         ...
 
@@ -285,7 +298,10 @@ class AsyncSandbox(Protocol):
 
 
 class Backend(Protocol):
-    """A provider of sandboxes. It is made by the registry from its configuration."""
+    """A provider of sandboxes. It is made by the registry from its configuration.
+
+    Example: `backend = sandboxio.backend_for("docker://")`
+    """
 
     @property
     def name(self) -> str:
@@ -313,7 +329,15 @@ class Backend(Protocol):
         timeout: float,
         metadata: Mapping[str, str] | None,
     ) -> AsyncSandbox:
-        """Provide a usable sandbox whose policy and caps are in force, or raise."""
+        """Provide a usable sandbox whose policy and caps are in force, or raise.
+
+        `sandboxio.create` calls it with everything checked; its arguments mean the same here.
+
+        Raises:
+            CapabilityNotSupported: It cannot honour what was asked. Nothing was created.
+            CreationError, CreateTimeout, ConnectError, AuthError, RateLimitError: It failed, and
+                nothing was left behind.
+        """
         ...
 
     async def connect(self, sandbox_id: str) -> AsyncSandbox:
@@ -327,7 +351,10 @@ class Backend(Protocol):
 
 @runtime_checkable
 class IsolationVerifier(Protocol):
-    """A backend whose tier depends on what its provider answers, not on its configuration alone."""
+    """A backend whose tier depends on what its provider answers, not on its configuration alone.
+
+    Example: `if isinstance(backend, IsolationVerifier): tier = await backend.verify_isolation()`
+    """
 
     async def verify_isolation(self) -> IsolationTier:
         """Ask the provider which tier `create` will give, without provisioning anything."""
@@ -336,20 +363,38 @@ class IsolationVerifier(Protocol):
 
 @runtime_checkable
 class ReapableBackend(Protocol):
-    """A backend that can find and end what sandboxio made."""
+    """A backend that can find and end what sandboxio made.
+
+    Example:
+        backend = sandboxio.backend_for("docker://")
+        if isinstance(backend, ReapableBackend):
+            for managed in await backend.list_managed():
+                print(managed.id, managed.state)
+    """
 
     async def list_managed(self) -> tuple[ManagedSandbox, ...]:
-        """Every sandbox of ours at the provider, ended ones that still exist included."""
+        """Every sandbox of ours at the provider, ended ones that still exist included.
+
+        Raises:
+            ConnectError: The provider does not answer.
+        """
         ...
 
     async def kill_managed(self, sandbox_id: str) -> None:
-        """End one of them and all that belongs to it."""
+        """End one of them and all that belongs to it. One that is gone is success.
+
+        Raises:
+            ConnectError: The provider refused or does not answer, or the sandbox is not ours.
+        """
         ...
 
 
 @runtime_checkable
 class DiagnosableBackend(Protocol):
-    """A backend that can say what state it is in."""
+    """A backend that can say what state it is in.
+
+    Example: `if isinstance(backend, DiagnosableBackend): checks = await backend.diagnose()`
+    """
 
     async def diagnose(self) -> tuple[Check, ...]:
         """Checks for `sandboxio doctor`: bounded, free of charge, and without any secret."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, cast
 
 from sandboxio.backends import KNOWN_BACKENDS
 from sandboxio.errors import BackendNotFound, BackendNotInstalled, ConfigurationError
+from sandboxio.models import shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -59,7 +60,14 @@ class BackendConfig(Protocol):
 
 
 class BackendClass(Protocol):
-    """What an entry point leads to: the class of a backend, made from its configuration."""
+    """What an entry point leads to: the class of a backend, made from its configuration.
+
+    Example:
+        class AcmeBackend:
+            config_type = AcmeConfig
+
+            def __init__(self, config: AcmeConfig) -> None: ...
+    """
 
     @property
     def config_type(self) -> type[BackendConfig]:
@@ -88,19 +96,19 @@ class Registry:
         self._scan = scan
         self._lock = Lock()
         self._targets: dict[str, str] = {}
-        self._entry_points: dict[str, EntryPoint] | None = None
+        self._entry_points: dict[str, list[EntryPoint]] | None = None
         self._classes: dict[str, BackendClass] = {}
 
     def register(self, name: str, target: str) -> None:
         """See `sandboxio.register`."""
         if not isinstance(name, str) or not BACKEND_NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(
-                f"{name!r:.80} cannot be the name of a backend",
+                f"{shown(name)} cannot be the name of a backend",
                 hint="use a lower-case letter, then lower-case letters, digits, - or _; at most 64",
             )
         if not isinstance(target, str) or not _TARGET.fullmatch(target):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigurationError(
-                f"{target!r:.80} does not say where the class of the backend {name} is",
+                f"{shown(target)} does not say where the class of the backend {name} is",
                 hint='write it as "package.module:Class"',
             )
         with self._lock:
@@ -134,31 +142,36 @@ class Registry:
         return found
 
     def _entry_point(self, name: str) -> EntryPoint:
-        entry_point = self._installed_entry_points().get(name)
-        if entry_point is None:  # it may have been installed since
-            entry_point = self._installed_entry_points(fresh=True).get(name)
-        if entry_point is None:
+        found = self._installed_entry_points().get(name)
+        if found is None:  # it may have been installed since
+            found = self._installed_entry_points(fresh=True).get(name)
+        if found is None:
             raise _missing(name, self.installed())
-        return entry_point
+        return _only(name, found)
 
-    def _installed_entry_points(self, *, fresh: bool = False) -> Mapping[str, EntryPoint]:
+    def _installed_entry_points(self, *, fresh: bool = False) -> Mapping[str, list[EntryPoint]]:
         with self._lock:
             if self._entry_points is None or fresh:
                 self._entry_points = _by_name(self._scan())
             return self._entry_points
 
 
-def _by_name(entry_points: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
-    by_name: dict[str, EntryPoint] = {}
+def _by_name(entry_points: Iterable[EntryPoint]) -> dict[str, list[EntryPoint]]:
+    by_name: dict[str, list[EntryPoint]] = {}
     for entry_point in entry_points:
-        other = by_name.setdefault(entry_point.name, entry_point)
-        if other.value != entry_point.value:
-            providers = sorted((_provider(other), _provider(entry_point)))
-            raise ConfigurationError(
-                f"{providers[0]} and {providers[1]} both provide the backend {entry_point.name!r:.80}",
-                hint=f"uninstall one of the two: {providers[0]} or {providers[1]}",
-            )
+        by_name.setdefault(entry_point.name, []).append(entry_point)
     return by_name
+
+
+def _only(name: str, found: list[EntryPoint]) -> EntryPoint:
+    """The one entry point of a name. Two that lead to the same place, as after an upgrade, are one."""
+    if len({entry_point.value for entry_point in found}) > 1:
+        providers = sorted({_provider(entry_point) for entry_point in found})
+        raise ConfigurationError(
+            f"the backend {name} is provided by more than one distribution: {', '.join(providers)}",
+            hint=f"keep one of {', '.join(providers)} and uninstall the others",
+        )
+    return found[0]
 
 
 def _provider(entry_point: EntryPoint) -> str:

@@ -19,6 +19,7 @@ call="$(basename "$0") $*"
 echo "$call" >> "$CALLS"
 case "$call" in $FAILING) exit 1 ;; $ALSO_FAILING) exit 1 ;; esac
 """
+ENGINE_SCRIPTS = ("docker-engine.sh", "docker-image.sh", "docker-images-test.sh")
 STEPS = ["make setup", "make test", "make demo", "make lint", "make site", "make wheels"]
 
 
@@ -37,7 +38,13 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.calls = folder / "calls.txt"
-        for name in ("docker-engine.sh", "docker-image.sh", "docker-images-test.sh", "test-python314.sh", "uv.sh"):
+        for name in (
+            "docker-engine.sh",
+            "docker-image.sh",
+            "docker-images-test.sh",
+            "test-python314.sh",
+            "uv.sh",
+        ):
             self.stand_in(folder / "scripts" / name)
         for name in ("make", "docker", "git", "apt-get"):
             self.stand_in(folder / "bin" / name)

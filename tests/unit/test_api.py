@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, ClassVar, Self, cast
 
 import anyio
@@ -25,7 +23,6 @@ from sandboxio import (
     OrphanedSandboxWarning,
     Resources,
 )
-from sandboxio.api import DEFAULT_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,7 @@ class RecordingSandbox:
         self._log = backend.log
         self._owned = owned
         self._kill = backend.kill
+        self._enter = backend.enter
 
     async def kill(self) -> None:
         self._log.append("kill")
@@ -58,6 +56,7 @@ class RecordingSandbox:
 
     async def __aenter__(self) -> Self:
         self._log.append("enter")
+        await self._enter()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -82,6 +81,9 @@ class RecordingBackend:
         self.made.append(self)
 
     async def kill(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def enter(self) -> None:
         await anyio.lowlevel.checkpoint()
 
     async def create(self, **request: Any) -> RecordingSandbox:
@@ -190,7 +192,7 @@ async def test_the_default_lifetime_is_five_minutes() -> None:
     assert the_backend().request["timeout"] == 300
 
 
-@pytest.mark.parametrize("timeout", [None, 0, -1, float("nan"), float("inf"), True, "60"])
+@pytest.mark.parametrize("timeout", [None, 0, -1, float("nan"), float("inf"), True, "60", 10**400])
 async def test_a_lifetime_is_a_positive_number(timeout: Any) -> None:
     with pytest.raises(ConfigurationError, match="timeout"):
         await sandboxio.create("recording://", timeout=timeout)
@@ -203,8 +205,6 @@ async def test_a_lifetime_is_a_positive_number(timeout: Any) -> None:
         ("recording://img:1", {"template": "img:2"}),
         (RecordingConfig("img:1"), {"template": "img:2"}),
         ("recording://?timeout=60", {"timeout": 61}),
-        ("recording://?timeout=60", {"timeout": 300}),  # the default too, when it is said
-        ("recording://?timeout=60", {"timeout": 300.0}),
     ],
 )
 async def test_two_values_for_one_thing_contradict(target: Any, keywords: dict[str, Any]) -> None:
@@ -214,6 +214,12 @@ async def test_two_values_for_one_thing_contradict(target: Any, keywords: dict[s
 
 async def test_the_same_value_twice_is_fine() -> None:
     await sandboxio.create("recording://img?timeout=60", template="img", timeout=60)
+    assert the_backend().request["timeout"] == 60
+
+
+@pytest.mark.parametrize("timeout", [300, 300.0])
+async def test_the_default_gives_way_to_the_target_also_when_a_wrapper_hands_it_on(timeout: float) -> None:
+    await sandboxio.create("recording://?timeout=60", timeout=timeout)
     assert the_backend().request["timeout"] == 60
 
 
@@ -237,6 +243,13 @@ async def test_an_argument_of_a_wrong_type_is_named(keywords: dict[str, Any]) ->
 async def test_anything_else_is_no_target(target: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"the target is {type(target).__name__}"):
         await sandboxio.create(target)
+
+
+async def test_a_class_is_no_target_and_its_object_is_asked_for() -> None:
+    for target in (RecordingBackend, RecordingConfig):
+        with pytest.raises(ConfigurationError, match=f"the class {target.__name__}") as caught:
+            await sandboxio.create(cast("Any", target))
+        assert f"{target.__name__}(…)" in caught.value.hint
 
 
 async def test_a_parameter_that_the_backend_does_not_know_is_refused() -> None:
@@ -316,6 +329,88 @@ async def test_one_whose_end_takes_too_long_is_told(monkeypatch: pytest.MonkeyPa
     recording.kill = anyio.sleep_forever  # type: ignore[method-assign]
     with pytest.warns(OrphanedSandboxWarning, match="too long"), pytest.raises(CapabilityNotSupported):
         await sandboxio.create(backend, require_isolation=IsolationTier.GVISOR)
+
+
+async def test_one_that_fails_to_end_in_a_foreign_way_is_told() -> None:
+    recording, backend = ready_backend(VerifyingBackend)
+
+    async def break_down() -> None:
+        raise ValueError("token=hunter2")
+
+    recording.kill = break_down  # type: ignore[method-assign]
+    with (
+        pytest.warns(OrphanedSandboxWarning, match="ending it failed: ValueError") as warned,
+        pytest.raises(CapabilityNotSupported),
+    ):
+        await sandboxio.create(backend, require_isolation=IsolationTier.GVISOR)
+    assert "hunter2" not in str(warned[0].message)
+
+
+async def test_a_created_sandbox_whose_context_cannot_be_entered_is_ended() -> None:
+    recording, backend = ready_backend()
+
+    async def refuse() -> None:
+        raise ConnectError("no")
+
+    recording.enter = refuse  # type: ignore[method-assign]
+    with pytest.raises(ConnectError, match="no"):
+        async with sandboxio.create(backend):
+            pass
+    assert recording.log == ["create", "enter", "kill"]
+
+
+async def test_a_connected_sandbox_whose_context_cannot_be_entered_is_left_alone() -> None:
+    recording, backend = ready_backend()
+
+    async def refuse() -> None:
+        raise ConnectError("no")
+
+    recording.enter = refuse  # type: ignore[method-assign]
+    with pytest.raises(ConnectError, match="no"):
+        async with sandboxio.connect(backend, "abc"):
+            pass
+    assert recording.log == ["connect abc", "enter"]
+
+
+async def test_a_sandbox_is_ended_when_entering_is_cancelled() -> None:
+    recording, backend = ready_backend()
+    recording.enter = anyio.sleep_forever  # type: ignore[method-assign]
+    with anyio.move_on_after(0.05) as scope:
+        async with sandboxio.create(backend):
+            pass
+    assert scope.cancelled_caught
+    assert recording.log == ["create", "enter", "kill"]
+
+
+@pytest.mark.parametrize(
+    ("target", "part"), [("recording://img", "template"), ("recording://?timeout=5", "timeout")]
+)
+async def test_what_would_be_ignored_in_a_connection_is_refused(target: str, part: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"the target has a {part}"):
+        await sandboxio.connect(target, "abc")
+    assert the_backend().log == []
+
+
+async def test_a_configuration_with_a_template_serves_connections_too() -> None:
+    await sandboxio.connect(RecordingConfig("img"), "abc")
+    assert the_backend().log == ["connect abc"]
+
+
+def test_the_backend_of_a_target_is_made_without_a_sandbox() -> None:
+    backend = cast("Any", sandboxio.backend_for("recording://img?size=big"))
+    assert backend is the_backend()
+    assert backend.config == RecordingConfig("img", "big")
+    assert backend.log == []
+
+
+def test_a_backend_is_its_own() -> None:
+    _, backend = ready_backend()
+    assert sandboxio.backend_for(backend) is backend
+
+
+def test_a_backend_has_no_lifetime() -> None:
+    with pytest.raises(ConfigurationError, match="the target has a timeout"):
+        sandboxio.backend_for("recording://?timeout=5")
 
 
 async def test_connecting_gives_a_handle_that_ends_nothing() -> None:
@@ -415,10 +510,9 @@ def test_an_exception_can_be_thrown_in() -> None:
         pending.throw(KeyError("stop"))
 
 
-def test_no_literal_of_a_caller_is_the_default_itself() -> None:
-    literals = SimpleNamespace(whole=300, real=300.0, parsed=float("300"), interned=sys.intern("300"))
-    assert all(value is not DEFAULT_TIMEOUT for value in vars(literals).values())
-    assert inspect.signature(sandboxio.create).parameters["timeout"].default == 300
+@pytest.mark.parametrize("function", [sandboxio.create, sandboxio.create_sync])
+def test_the_signature_shows_the_default(function: Any) -> None:
+    assert "timeout: 'float' = 300," in str(inspect.signature(function))
 
 
 async def test_the_fake_is_created_by_its_dsn() -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import stat
+import threading
 import warnings
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -41,6 +42,11 @@ def make_event(name: str = "run", **values: Any) -> AuditEvent:
 class BrokenSink:
     async def emit(self, event: AuditEvent) -> None:
         raise OSError("no space left")
+
+
+class OtherBrokenSink:
+    async def emit(self, event: AuditEvent) -> None:
+        raise ValueError("no such column")
 
 
 class StuckSink:
@@ -82,14 +88,24 @@ def test_an_event_cannot_be_changed() -> None:
         make_event().event = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("values", [{"on_sink_failure": "ignore"}, {"sinks": NoopSink()}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"on_sink_failure": "ignore"},
+        {"on_sink_failure": []},
+        {"sinks": NoopSink()},
+        {"sinks": 5},
+        {"sinks": ("NoopSink",)},
+        {"sinks": (NoopSink,)},
+    ],
+)
 def test_a_configuration_that_means_nothing_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         AuditConfig(**values)
 
 
 def test_a_list_of_sinks_becomes_a_tuple() -> None:
-    assert isinstance(AuditConfig(sinks=[NoopSink()]).sinks, tuple)  # type: ignore[arg-type]
+    assert isinstance(AuditConfig(sinks=[NoopSink()]).sinks, tuple)
 
 
 async def test_every_sink_gets_the_event_in_order() -> None:
@@ -115,24 +131,60 @@ async def test_a_failing_sink_fails_the_operation_where_that_is_wanted() -> None
     assert len(after.drain()) == 1
 
 
-@pytest.mark.parametrize("policy", ["warn", "fail"])
-async def test_a_slow_sink_is_given_up(policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_sink_that_failed_is_told() -> None:
+    config = AuditConfig(sinks=(BrokenSink(), OtherBrokenSink()), on_sink_failure="fail")
+    with pytest.raises(AuditSinkError, match=r"BrokenSink failed: OSError.*; .*OtherBrokenSink") as caught:
+        await deliver(config, make_event())
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+    assert [type(exc) for exc in caught.value.__cause__.exceptions] == [OSError, ValueError]
+
+
+async def test_a_slow_sink_is_given_up_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBX_AUDIT_TIMEOUT", "0.05")
     after = QueueSink()
-    config = AuditConfig(sinks=(StuckSink(), after), on_sink_failure=policy)
-    with (
-        warnings.catch_warnings(),
-        pytest.raises((AuditSinkError, AuditSinkWarning), match=r"within 0\.05 s"),
-    ):
-        warnings.simplefilter("error")
+    with pytest.warns(AuditSinkWarning, match=r"StuckSink did not take an event within 0\.05 s"):
+        await deliver(AuditConfig(sinks=(StuckSink(), after)), make_event())
+    assert len(after.drain()) == 1
+
+
+async def test_a_slow_sink_is_given_up_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBX_AUDIT_TIMEOUT", "0.05")
+    after = QueueSink()
+    config = AuditConfig(sinks=(StuckSink(), after), on_sink_failure="fail")
+    with pytest.raises(AuditSinkError, match=r"StuckSink did not take an event within 0\.05 s"):
         await deliver(config, make_event())
     assert len(after.drain()) == 1
 
 
-async def test_a_bad_timeout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SBX_AUDIT_TIMEOUT", "soon")
-    with pytest.raises(ConfigurationError, match="SBX_AUDIT_TIMEOUT"):
-        await deliver(AuditConfig(sinks=(NoopSink(),)), make_event())
+@pytest.mark.parametrize("text", ["soon", "-1", "nan"])
+async def test_a_bad_timeout_takes_nothing_from_the_sinks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBX_AUDIT_TIMEOUT", text)
+    sink = QueueSink()
+    await deliver(AuditConfig(sinks=(sink,)), make_event())
+    assert len(sink.drain()) == 1
+
+
+async def test_a_warning_that_is_an_error_replaces_no_exception_in_flight() -> None:
+    after = QueueSink()
+    with warnings.catch_warnings(), pytest.raises(KeyError, match="the caller's") as caught:
+        warnings.simplefilter("error")
+        try:
+            raise KeyError("the caller's")
+        finally:
+            await deliver(AuditConfig(sinks=(BrokenSink(), after)), make_event())
+    assert len(after.drain()) == 1
+    assert "BrokenSink failed" in caught.value.__notes__[0]
+
+
+async def test_a_full_queue_keeps_the_event_from_nobody_where_warnings_are_errors() -> None:
+    full, after = QueueSink(maxsize=1), QueueSink()
+    config = AuditConfig(sinks=(full, after))
+    await deliver(config, make_event("1"))
+    with warnings.catch_warnings(), pytest.raises(AuditSinkWarning, match="drops the oldest"):
+        warnings.simplefilter("error")
+        await deliver(config, make_event("2"))
+    assert [event.event for event in full.drain()] == ["2"]
+    assert [event.event for event in after.drain()] == ["1", "2"]
 
 
 async def test_a_cancellation_is_not_taken_for_a_failure() -> None:
@@ -225,6 +277,48 @@ async def test_a_disk_that_hangs_delays_only_for_the_timeout(
     os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))  # let the thread go
 
 
+async def test_a_disk_that_hangs_holds_one_thread_however_many_events_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = FileSink(tmp_path / "audit.jsonl")
+    opening, disk = [], threading.Event()
+    real_open = os.open
+
+    def hanging_open(*args: Any) -> int:
+        opening.append(threading.get_ident())
+        disk.wait(10)
+        return real_open(*args)
+
+    monkeypatch.setattr(os, "open", hanging_open)
+    monkeypatch.setenv("SBX_AUDIT_TIMEOUT", "0.05")
+    try:
+        for number in range(5):
+            with pytest.warns(AuditSinkWarning, match="FileSink did not take an event"):
+                await deliver(AuditConfig(sinks=(sink,)), make_event(str(number)))
+        assert len(opening) == 1
+    finally:
+        disk.set()
+    await sink.emit(make_event("after"))
+    lines = (tmp_path / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["0", "after"]
+
+
+def test_loops_in_several_threads_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    sink = FileSink(path)
+
+    async def emit() -> None:
+        for number in range(20):
+            await sink.emit(make_event(str(number), argv=("x" * 5000,)))
+
+    threads = [threading.Thread(target=anyio.run, args=(emit,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len([json.loads(line) for line in path.read_text().splitlines()]) == 60
+
+
 async def test_a_file_in_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await FileSink(tmp_path / "missing" / "audit.jsonl").emit(make_event())
@@ -242,7 +336,7 @@ async def test_a_queue_drops_the_oldest_and_says_so_once() -> None:
     assert sink.drain() == ()
 
 
-@pytest.mark.parametrize("maxsize", [0, -1])
-def test_a_queue_that_holds_nothing_is_refused(maxsize: int) -> None:
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize("maxsize", [0, -1, "a", None, 1.5, True, 10**400])
+def test_a_size_that_is_no_number_of_events_is_refused(maxsize: Any) -> None:
+    with pytest.raises(ConfigurationError, match="maxsize"):
         QueueSink(maxsize)

@@ -13,7 +13,7 @@ import pytest
 
 import sandboxio
 from sandboxio import BackendNotFound, BackendNotInstalled, ConfigurationError, ConnectError
-from sandboxio.cli import demo, doctor, main
+from sandboxio.cli import demo, doctor, main, reap
 from sandboxio.cli.output import Output, printable
 
 
@@ -25,7 +25,14 @@ def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["no-such-command"], ["doctor", "--no-such-option"], ["demo", "--backend"]]
+    "arguments",
+    [
+        [],
+        ["no-such-command"],
+        ["doctor", "--no-such-option"],
+        ["demo", "--backend"],
+        ["reap", "--label", "x"],
+    ],
 )
 def test_wrong_usage_is_2_and_explained_on_standard_error(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -36,7 +43,9 @@ def test_wrong_usage_is_2_and_explained_on_standard_error(
     assert "usage: sandboxio" in captured.err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["demo", "--help"], ["doctor", "--help"], ["reap", "--help"]]
+)
 def test_help_is_0(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     assert "usage: sandboxio" in capsys.readouterr().out
@@ -162,7 +171,7 @@ def test_what_a_sandbox_writes_cannot_steer_the_terminal() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    for command in (demo, doctor):
+    for command in (demo, doctor, reap):
         assert command.SUMMARY
         assert command.DESCRIPTION.endswith(".")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -58,6 +59,25 @@ class StuckBackend(PlainBackend):
     async def verify_isolation(self) -> IsolationTier:
         await anyio.sleep_forever()
         raise AssertionError
+
+
+class OddBackend(PlainBackend):
+    """Whose properties raise what they like."""
+
+    @property
+    def capabilities(self) -> Capability:  # type: ignore[override]
+        raise RuntimeError("token=hunter2")
+
+
+class OddTierBackend(PlainBackend):
+    @property
+    def isolation(self) -> IsolationTier:  # type: ignore[override]
+        raise RuntimeError("token=hunter2")
+
+
+class CarelessBackend(PlainBackend):
+    async def diagnose(self) -> Any:
+        return ["fine"]
 
 
 class UnmakeableBackend(PlainBackend):
@@ -123,6 +143,47 @@ def test_a_backend_that_cannot_be_made_is_a_finding(install: Install) -> None:
     install(acme=UnmakeableBackend)
     (check,) = only_backend(doctor()).checks
     assert (check.name, check.status, check.hint) == ("configuration", "failed", "write one")
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [(OddBackend, "configuration"), (OddTierBackend, "isolation"), (CarelessBackend, "diagnosis")],
+)
+def test_whatever_a_backend_does_is_a_finding(
+    backend: type[PlainBackend], name: str, install: Install
+) -> None:
+    install(acme=backend, fine=HealthyBackend)
+    report = doctor()
+    odd, fine = report.backends
+    assert fine.ok
+    assert [check.name for check in odd.checks if check.status == "failed"] == [name]
+    assert "hunter2" not in json.dumps(report.as_dict())
+
+
+def test_backends_are_looked_at_together(install: Install) -> None:
+    arrived: list[str] = []
+
+    class Meeting(PlainBackend):
+        async def diagnose(self) -> tuple[Check, ...]:
+            arrived.append("here")
+            while len(arrived) < 3:
+                await anyio.sleep(0.001)
+            return (Check("meeting", "ok"),)
+
+    install(a=Meeting, b=Meeting, c=Meeting)
+    report = doctor()
+    assert [backend.name for backend in report.backends] == ["a", "b", "c"]
+    assert report.ok
+
+
+def test_a_report_cannot_be_changed_and_can_be_hashed(install: Install) -> None:
+    install(e2b=HealthyBackend)
+    report = doctor()
+    with pytest.raises(TypeError):
+        report.not_installed["docker"] = ""  # type: ignore[index]
+    with pytest.raises(TypeError):
+        only_backend(report).credentials["E2B_API_KEY"] = True  # type: ignore[index]
+    assert hash(report) == hash(pickle.loads(pickle.dumps(report)))
 
 
 def test_every_step_is_bounded(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,6 @@ from sandboxio.models import ExecResult
 CLASSES = [getattr(errors, name) for name in errors.__all__]
 ERRORS = [cls for cls in CLASSES if issubclass(cls, SandboxError)]
 CONCRETE = [cls for cls in ERRORS if cls.code]
-WARNINGS = [cls for cls in CLASSES if issubclass(cls, SandboxWarning)]
 
 
 def test_a_message_has_three_lines() -> None:
@@ -61,7 +60,7 @@ def test_no_name_shadows_a_builtin(cls: type) -> None:
 @pytest.mark.parametrize("cls", CLASSES)
 def test_none_inherits_from_a_builtin_error(cls: type) -> None:
     builtin = {base for base in cls.__mro__ if base.__module__ == "builtins"}
-    assert builtin <= {object, BaseException, Exception, Warning, UserWarning}
+    assert builtin <= {object, BaseException, Exception, Warning}
 
 
 def test_a_create_timeout_is_a_creation_error_and_a_timeout() -> None:
@@ -91,7 +90,18 @@ def test_an_error_survives_another_process(cls: type[SandboxError]) -> None:
     assert (type(error), error.message, error.hint) == (cls, "it failed", "mend it")
 
 
-@pytest.mark.parametrize("cls", WARNINGS)
-def test_every_warning_is_one_of_ours(cls: type[Warning]) -> None:
-    assert issubclass(cls, SandboxWarning)
-    assert not issubclass(cls, UserWarning)
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_exception_has_one_of_the_two_roots(cls: type) -> None:
+    assert issubclass(cls, SandboxError) != issubclass(cls, SandboxWarning)
+
+
+@pytest.mark.parametrize(
+    ("cls", "attribute"),
+    [
+        (ExecutionError, "result"),
+        (ExecutionTimeout, "partial"),
+        (errors.ResourceLimitExceeded, "partial"),
+    ],
+)
+def test_a_result_is_always_there(cls: type[SandboxError], attribute: str) -> None:
+    assert getattr(cls("it failed"), attribute) == ExecResult(-1, "", "")

@@ -65,7 +65,6 @@ async def sandbox() -> AsyncIterator[AsyncSandbox]:
         ("seq 3 | tee f | wc -l; cat f", "3\n1\n2\n3\n"),
         ("echo one two | python3 -c 'import sys\nprint(sys.stdin.read().upper())'", "ONE TWO\n\n"),
         ("printf '#!/bin/sh\\necho script $1\\n' > s; chmod +x s; ./s arg", "script arg\n"),
-        ("", ""),
     ],
 )
 async def test_a_script_writes(sandbox: AsyncSandbox, script: str, output: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from typing import Any
 
 import pytest
@@ -140,7 +142,32 @@ def test_a_single_string_is_refused_with_the_fix() -> None:
 
 
 def test_a_list_becomes_a_tuple() -> None:
-    assert NetworkPolicy(allow=["example.org"]).allow == ("example.org",)  # type: ignore[arg-type]
+    assert NetworkPolicy(allow=["example.org"]).allow == ("example.org",)
+    assert NetworkPolicy(ingress_ports=[80]).ingress_ports == (80,)
+
+
+@pytest.mark.parametrize("name", ["allow", "ingress_ports"])
+@pytest.mark.parametrize("value", [5, None, b"example.org"])
+def test_what_cannot_be_a_list_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"NetworkPolicy.{name} is {type(value).__name__}"):
+        NetworkPolicy(**{name: value})
+
+
+def test_rules_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = NetworkPolicy(allow=("example.org", "10.0.0.0/8"))
+    monkeypatch.delattr(EgressRule, "parse")
+    assert policy.permits("example.org", 443)
+    assert policy.rules is policy.rules
+    assert [rule.host for rule in policy.rules] == ["example.org", None]
+
+
+def test_a_policy_survives_a_copy_and_another_process() -> None:
+    policy = NetworkPolicy(allow=["example.org"])
+    changed = dataclasses.replace(policy, allow=("example.net",))
+    assert changed.permits("example.net", 443)
+    assert not changed.permits("example.org", 443)
+    assert pickle.loads(pickle.dumps(policy)).permits("example.org", 443)
+    assert repr(policy) == "NetworkPolicy(egress='deny', allow=('example.org',), ingress_ports=())"
 
 
 @pytest.mark.parametrize("port", [0, 65536, -1, True, "80"])

@@ -195,8 +195,33 @@ def test_two_providers_of_one_name_are_refused_with_both_names() -> None:
             entry_point("acme", f"{HERE}:AcmeBackend", "one"), entry_point("acme", "evil:Backend", "two")
         )
     )
-    with pytest.raises(ConfigurationError, match="one and two both provide"):
+    with pytest.raises(ConfigurationError, match="more than one distribution: one, two") as caught:
         registry.backend_class("acme")
+    assert "keep one of one, two" in caught.value.hint
+
+
+def test_a_name_that_two_provide_breaks_no_other() -> None:
+    registry = Registry(
+        Environment(
+            entry_point("acme", f"{HERE}:AcmeBackend", "one"),
+            entry_point("acme", "evil:Backend", "two"),
+            entry_point("other", f"{HERE}:OtherBackend", "one"),
+        )
+    )
+    assert registry.backend_class("other") is OtherBackend
+    assert registry.installed() == ("acme", "other")
+    with pytest.raises(BackendNotFound, match="installed: acme, other"):
+        registry.backend_class("nope")
+
+
+def test_a_registration_settles_which_of_two_is_meant() -> None:
+    registry = Registry(
+        Environment(
+            entry_point("acme", "evil:Backend", "one"), entry_point("acme", f"{HERE}:OtherBackend", "two")
+        )
+    )
+    registry.register("acme", f"{HERE}:OtherBackend")
+    assert registry.backend_class("acme") is OtherBackend
 
 
 def test_the_same_entry_point_twice_is_no_conflict() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sandboxio.errors import ConfigurationError
-
 from sandboxio_docker.address import Address, TLSFiles, resolve_address, simple_address
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sandboxio.errors import ConfigurationError
-
 from sandboxio_docker import DockerConfig
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anyio
 import pytest
+from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE, Create
 
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.errors import CapabilityNotSupported, ConfigurationError, CreationError, FileSystemError, ResourceLimitExceeded
+from sandboxio.errors import (
+    CapabilityNotSupported,
+    ConfigurationError,
+    CreationError,
+    FileSystemError,
+    PathNotFound,
+    ResourceLimitExceeded,
+)
 from sandboxio.models import Capability, IsolationTier, Resources
-
 from sandboxio_docker import DockerBackend, DockerConfig
-
-from .conftest import BUSYBOX_IMAGE, Create, PYTHON_IMAGE, SHELLLESS_IMAGE
 
 pytestmark = pytest.mark.docker
 
@@ -53,8 +58,9 @@ def build() -> Iterator[Any]:
 
 async def test_nobody_is_root_and_only_sized_folders_are_writable(sandbox: Sandbox) -> None:
     assert (await sandbox.run("id -u; id -g")).stdout.split() == ["65532", "65532"]
-    places = await sandbox.run("find / -xdev -writable -type d 2>/dev/null; echo; echo $HOME; pwd")
-    assert places.stdout.split() == ["/work", "/work"]
+    places = await sandbox.run("find / -xdev -writable -type d 2>/dev/null")
+    assert set(places.stdout.split()) == {"/work", "/tmp"}
+    assert (await sandbox.run("echo $HOME; pwd")).stdout.split() == ["/work", "/work"]
     for path in ("/work", "/tmp", "/dev/shm"):
         assert (await sandbox.run(["touch", f"{path}/x"])).ok
 
@@ -131,7 +137,9 @@ async def test_the_first_process_cannot_be_stopped_or_killed_from_inside(sandbox
     assert state == "S"
 
 
-@pytest.mark.parametrize(("user", "expected"), [("root", 65532), ("0:0", 65532), ("4321", 4321), ("nobody", 65534)])
+@pytest.mark.parametrize(
+    ("user", "expected"), [("root", 65532), ("0:0", 65532), ("4321", 4321), ("nobody", 65534)]
+)
 async def test_the_images_user_is_a_number_and_never_root(
     create: Create, build: Any, user: str, expected: int
 ) -> None:
@@ -171,8 +179,12 @@ async def test_an_image_without_a_shell_runs_programs_and_says_what_it_lacks(cre
     missing = await sandbox.run(["nosuch"])
     assert (missing.exit_code, missing.stdout) == (127, "")
     assert "not found" in missing.stderr
-    unusable = await sandbox.run(["/etc/hosts"])
+    unusable = await sandbox.run(["/etc"])
     assert (unusable.exit_code, unusable.stdout) == (126, "")
+    with pytest.raises(PathNotFound):
+        await sandbox.run(["ls"], cwd="/nowhere")
+    with pytest.raises(FileSystemError, match="cannot be entered"):
+        await sandbox.run(["ls"], cwd="/etc/hosts")
     with pytest.raises(CapabilityNotSupported, match="no shell"):
         await sandbox.run("echo hi")
 
@@ -195,7 +207,7 @@ async def test_an_image_that_cannot_be_pulled_names_the_fix(create: Create) -> N
 
 async def test_files_work_in_busybox(create: Create) -> None:
     sandbox = await create(template=BUSYBOX_IMAGE)
-    names = ["a b", "-rf", "new\nline", "'; touch /tmp/p; #", "\udcff\udcfe", ".hidden", "..two"]
+    names = ["a b", "-rf", "new\nline", "'; touch p; #", ".hidden", "..two", "back\\0777"]
     for name in names:
         await sandbox.files.write(f"/work/{name}", name.encode("utf-8", "surrogateescape"))
     assert sorted(info.name for info in await sandbox.files.ls()) == sorted(names)
@@ -210,8 +222,55 @@ async def test_files_work_in_busybox(create: Create) -> None:
     assert await sandbox.files.ls() == ()
 
 
+async def test_names_that_are_no_utf_8_come_through(sandbox: Sandbox) -> None:
+    port = sandbox._guard.driver.files
+    assert port is not None
+    path = "/work/\udcff\n\udcfe"
+
+    async def data() -> AsyncIterator[bytes]:
+        yield b"content"
+
+    await port.write(path, data(), 7, 0o640)
+    (info,) = await port.list("/work")
+    assert (info.path, info.size, info.mode) == (path, 7, 0o640)
+    assert await port.stat(path) == info
+    await port.rename(path, "/work/plain")
+    await port.remove("/work/plain", recursive=False)
+
+
+LARGE = 20 * 2**20
+
+
+async def test_a_large_file_takes_its_place_whole_or_not_at_all(create: Create) -> None:
+    sandbox = await create(resources=Resources(memory_mb=256, disk_mb=64))
+    await sandbox.files.mkdir("sub")
+    await sandbox.files.write("sub/big", b"x" * LARGE)
+    assert (await sandbox.files.stat("sub/big")).size == LARGE
+    owner = await sandbox.run(["stat", "-c", "%u:%g %a", "sub/big"])
+    assert owner.stdout == "65532:65532 644\n"
+    with pytest.raises(FileSystemError, match="no space left"):
+        await sandbox.files.write("sub/big", b"y" * LARGE * 2)
+    with pytest.raises(PathNotFound):
+        await sandbox.files.write("nowhere/big", b"y" * LARGE)
+    with pytest.raises(FileSystemError, match="is a directory"):
+        await sandbox.files.write("sub", b"y" * LARGE)
+    assert await sandbox.files.read("sub/big") == b"x" * LARGE
+    assert {info.name for info in await sandbox.files.ls()} == {"sub"}
+
+
+async def test_a_large_file_does_not_leave_through_a_link(create: Create) -> None:
+    sandbox = await create()
+    await sandbox.run("ln -s /etc out; ln -s /etc/passwd file")
+    with pytest.raises(FileSystemError, match="read-only"):
+        await sandbox.files.write("out/planted", b"y" * LARGE)
+    await sandbox.files.write("file", b"y" * LARGE)
+    assert (await sandbox.run(["stat", "-c", "%F %s", "file"])).stdout == f"regular file {LARGE}\n"
+
+
 async def test_a_listing_tells_five_hundred_entries_apart(sandbox: Sandbox) -> None:
-    await sandbox.run("mkdir many; cd many; for i in $(seq 500); do echo $i >f$i; done; mkdir d; ln -s d l; ln -s no x")
+    await sandbox.run(
+        "mkdir many; cd many; for i in $(seq 500); do echo $i >f$i; done; mkdir d; ln -s d l; ln -s no x"
+    )
     found = {info.name: info for info in await sandbox.files.ls("many")}
     assert len(found) == 503
     assert all(found[f"f{i}"].size == len(str(i)) + 1 for i in range(1, 501))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import docker
 import pytest
 from anyio import to_thread
+from docker_suite.relay import relay
 
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.audit import AuditConfig
@@ -33,8 +34,6 @@ from sandboxio_docker import DockerBackend, DockerConfig
 from sandboxio_docker.address import Address
 from sandboxio_docker.reaper import reaper
 from sandboxio_docker.transport import Transport
-
-from .engine_relay import relay
 
 pytestmark = pytest.mark.docker
 

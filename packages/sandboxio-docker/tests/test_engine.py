@@ -15,7 +15,6 @@ import anyio
 import pytest
 
 from sandboxio.errors import ConnectError
-
 from sandboxio_docker import DockerBackend, DockerConfig
 from sandboxio_docker.address import Address, resolve_address
 from sandboxio_docker.engine import ANSWER_LIMIT, Engine
@@ -81,7 +80,9 @@ async def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
             await Engine(Transport(address)).get("/info")
 
 
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-nonsense\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-nonsense\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"]
+)
 async def test_nonsense_and_broken_connections_are_errors_of_ours(tmp_path: Path, answer: bytes) -> None:
     def reply(connection: socket.socket) -> None:
         connection.sendall(answer)
@@ -105,7 +106,9 @@ async def test_the_engines_own_words_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [Address("unix", "/nowhere/docker.sock"), Address("tcp", "127.0.0.1", 1)], ids=lambda a: a.scheme
+    "address",
+    [Address("unix", "/nowhere/docker.sock"), Address("tcp", "127.0.0.1", 1)],
+    ids=lambda a: a.scheme,
 )
 async def test_an_engine_that_is_not_there_is_unreachable(address: Address) -> None:
     with pytest.raises(EngineUnreachable):
@@ -147,7 +150,9 @@ async def test_a_blocking_pipe_serves_as_a_stream() -> None:
 
 
 @pytest.mark.docker
-async def test_ssh_reaches_the_engine_through_dial_stdio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ssh_reaches_the_engine_through_dial_stdio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program named ssh stands in for ssh: it notes its arguments and joins its streams to the engine."""
     program = tmp_path / "ssh"
     program.write_text(

@@ -9,7 +9,6 @@ import h11
 import pytest
 
 from sandboxio.errors import AuthError, ConnectError, RateLimitError, SandboxError, SandboxGone
-
 from sandboxio_docker.errors import EngineError, EngineTimeout, EngineUnreachable, translate
 
 

@@ -11,7 +11,6 @@ from sandboxio.adapter.provision import CreateRequest
 from sandboxio.errors import CapabilityNotSupported
 from sandboxio.models import Resources
 from sandboxio.network import NetworkPolicy
-
 from sandboxio_docker.budget import MIB, plan_budget
 from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.hardening import Plan, container_body
@@ -28,11 +27,18 @@ REQUEST = CreateRequest(
     creation_id="c" * 32,
 )
 PLAN = Plan(
-    image="sha256:1", template="img", user=User(65532, 65532), uid_offset=0, runtime="runc", budget=plan_budget(Resources())
+    image="sha256:1",
+    template="img",
+    user=User(65532, 65532),
+    uid_offset=0,
+    runtime="runc",
+    budget=plan_budget(Resources()),
 )
 
 
-def body(request: CreateRequest = REQUEST, config: DockerConfig | None = None, plan: Plan = PLAN) -> dict[str, Any]:
+def body(
+    request: CreateRequest = REQUEST, config: DockerConfig | None = None, plan: Plan = PLAN
+) -> dict[str, Any]:
     return container_body(request, config or DockerConfig(), plan, shell=True)
 
 
@@ -84,7 +90,9 @@ def test_open_egress_gets_a_network() -> None:
 
 
 def test_what_is_loosened_is_loosened_and_labelled() -> None:
-    config = DockerConfig(read_only_root=False, capabilities=("NET_RAW",), no_new_privileges=False, seccomp="{}")
+    config = DockerConfig(
+        read_only_root=False, capabilities=("NET_RAW",), no_new_privileges=False, seccomp="{}"
+    )
     loosened = body(config=config)
     assert loosened["HostConfig"]["ReadonlyRootfs"] is False
     assert loosened["HostConfig"]["CapDrop"] == ["ALL"]

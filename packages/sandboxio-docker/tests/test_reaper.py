@@ -103,12 +103,12 @@ def test_a_helper_that_died_is_replaced_and_knows_everything(helper: Reaper) -> 
 
 
 def test_the_helper_is_in_a_session_of_its_own_and_inherits_nothing(helper: Reaper) -> None:
-    with open(os.devnull) as file:  # noqa: PTH123
+    with open(os.devnull) as file:
         os.set_inheritable(file.fileno(), True)
         helper.hold("a", Address("unix", "/nowhere"))
         pid = pid_of(helper)
         assert os.getsid(pid) == pid
-        assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]  # noqa: PTH208
+        assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
     helper.drop("a")
     helper.close()
 
@@ -130,7 +130,9 @@ def test_a_fork_has_a_helper_of_its_own() -> None:
         "reaper().close()\n"
         "print(json.dumps(child.returncode))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.stderr, json.loads(done.stdout)) == ("", 0)
 
 

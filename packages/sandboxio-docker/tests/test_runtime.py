@@ -8,7 +8,6 @@ import pytest
 
 from sandboxio.errors import ConfigurationError, CreationError
 from sandboxio.models import IsolationTier
-
 from sandboxio_docker.runtime import EngineFacts, parse_time, read_facts
 
 INFO: dict[str, Any] = {

@@ -19,8 +19,10 @@ from sandboxio.errors import FileSystemError
 
 __all__ = ["extract_tree"]
 
-_MEMBER_LIMIT: Final = 1_000_000
+_ENTRY_LIMIT: Final = 1_000_000
+_LINK_BYTES_LIMIT: Final = 64 * 1024 * 1024
 _PATH_LIMIT: Final = 4096
+_DEPTH_LIMIT: Final = 200
 _FILE_BITS: Final = 0o755
 
 
@@ -33,42 +35,84 @@ async def extract_tree(archive: AsyncIterator[bytes], folder: Path, *, max_bytes
         FileSystemError: A member would lead out of the tree, is a device, comes twice, or the whole
             is larger than `max_bytes`.
     """
-    root: str | None = None
-    links: list[tuple[Path, tarfile.TarInfo, str]] = []
-    written = count = 0
+    tree = _Tree(folder, max_bytes)
     async for member in read_members(archive):
+        await tree.add(member)
+    await tree.make_links()
+    return tree.written
+
+
+class _Tree:
+    """What is being unpacked, and the bounds that it must keep."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._root: str | None = None
+        self._entries = 0
+        self._link_bytes = 0
+        self._links: list[tuple[tuple[str, ...], tarfile.TarInfo, str]] = []
+        self._made: set[tuple[str, ...]] = {()}
+        self.written = 0
+
+    async def add(self, member: Member) -> None:
+        """Unpack a member, or note it when it is a link."""
         info = member.info
-        if root is None:
-            root = info.name.rstrip("/")
+        if self._root is None:
+            self._root = info.name.rstrip("/")
             if not info.isdir():
                 raise _refused(info, "is not the directory that was asked for")
-            continue
-        count += 1
-        written += info.size if info.isreg() else 0
-        if count > _MEMBER_LIMIT or written > max_bytes:
-            raise FileSystemError(
-                f"the directory holds more than {_MEMBER_LIMIT} entries or {max_bytes} bytes",
-                hint="download parts of it",
-            )
-        parts = _inner_parts(info, info.name, root)
-        target = folder.joinpath(*parts)
+            return
+        self._count(entries=1, size=info.size if info.isreg() else 0)
+        parts = _inner_parts(info, info.name, self._root)
         if info.isdir():
-            await on_disk(_make_folder, folder, parts)
+            await self._make_folders(parts)
         elif info.isreg():
-            await on_disk(_make_folder, folder, parts[:-1])
-            await _write_file(member, target)
+            await self._make_folders(parts[:-1])
+            await _write_file(member, self._folder.joinpath(*parts))
         elif info.issym():
             _require_inner_link(info, depth=len(parts) - 1)
-            links.append((target, info, info.linkname))
+            self._note_link(parts, info, info.linkname)
         elif info.islnk():
-            inner = _inner_parts(info, info.linkname, root)
-            links.append((target, info, str(folder.joinpath(*inner))))
+            inner = _inner_parts(info, info.linkname, self._root)
+            self._note_link(parts, info, str(self._folder.joinpath(*inner)))
         else:
             raise _refused(info, "is a device or a pipe")
-    for target, info, destination in links:
-        await on_disk(_make_folder, folder, target.relative_to(folder).parts[:-1])
-        await on_disk(_link, target, info, destination)
-    return written
+
+    async def make_links(self) -> None:
+        """Make the links, now that nothing else is written."""
+        for parts, info, destination in self._links:
+            await self._make_folders(parts[:-1])
+            await on_disk(_link, self._folder.joinpath(*parts), info, destination)
+
+    async def _make_folders(self, parts: tuple[str, ...]) -> None:
+        missing = len(parts)
+        while parts[:missing] not in self._made:
+            missing -= 1
+        for length in range(missing + 1, len(parts) + 1):
+            self._count(entries=1, size=0)
+            await on_disk(self._folder.joinpath(*parts[:length]).mkdir)
+            self._made.add(parts[:length])
+
+    def _note_link(self, parts: tuple[str, ...], info: tarfile.TarInfo, destination: str) -> None:
+        if len(info.linkname) > _PATH_LIMIT:
+            raise _refused(info, "is a link with a target longer than any path")
+        self._link_bytes += sum(map(len, parts)) + len(destination)
+        if self._link_bytes > _LINK_BYTES_LIMIT:
+            raise self._too_large()
+        self._links.append((parts, info, destination))
+
+    def _count(self, *, entries: int, size: int) -> None:
+        self._entries += entries
+        self.written += size
+        if self._entries > _ENTRY_LIMIT or self.written > self._max_bytes:
+            raise self._too_large()
+
+    def _too_large(self) -> FileSystemError:
+        return FileSystemError(
+            f"the directory holds more than {_ENTRY_LIMIT} entries or {self._max_bytes} bytes",
+            hint="download parts of it",
+        )
 
 
 def _inner_parts(info: tarfile.TarInfo, name: str, root: str) -> tuple[str, ...]:
@@ -80,6 +124,8 @@ def _inner_parts(info: tarfile.TarInfo, name: str, root: str) -> tuple[str, ...]
         inner = inner[len(root) + 1 :]
     inner = inner.removeprefix("./")
     parts = tuple(inner.split("/"))
+    if len(parts) > _DEPTH_LIMIT:
+        raise _refused(info, f"lies deeper than {_DEPTH_LIMIT} directories")
     if len(inner) > _PATH_LIMIT or any(_unsafe(part) for part in parts):
         raise _refused(info, "has an unsafe name")
     return parts
@@ -103,25 +149,15 @@ def _require_inner_link(info: tarfile.TarInfo, *, depth: int) -> None:
         raise _refused(info, "is a link with an unsafe target")
 
 
-def _make_folder(root: Path, parts: tuple[str, ...]) -> None:
-    folder = root
-    for part in parts:
-        folder = folder / part
-        try:
-            folder.mkdir(mode=_FILE_BITS)
-        except FileExistsError:
-            if not folder.is_dir() or folder.is_symlink():
-                raise
-
-
 async def _write_file(member: Member, target: Path) -> None:
     mode = member.info.mode & _FILE_BITS | 0o600
     file = await on_disk(create_file, target, mode)
     try:
         async for chunk in member.data:
             await on_disk(file.write, chunk)
-    finally:
         await on_disk(file.close)
+    finally:
+        file.close()
 
 
 def _link(target: Path, info: tarfile.TarInfo, destination: str) -> None:
@@ -133,8 +169,13 @@ def _link(target: Path, info: tarfile.TarInfo, destination: str) -> None:
         os.link(destination, target)
 
 
+def _shown(name: str) -> str:
+    """A name in full, so that no secret in it escapes redaction by being cut; or its length."""
+    return repr(name) if len(name) <= _PATH_LIMIT else f"a name of {len(name)} characters"
+
+
 def _refused(info: tarfile.TarInfo, reason: str) -> FileSystemError:
     return FileSystemError(
-        f"the download was refused: {info.name[:200]!r} {reason}",
+        f"the download was refused: {_shown(info.name)} {reason}",
         hint="the sandbox's files are not to be trusted; download single files by name instead",
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -26,7 +26,6 @@ from sandboxio.adapter.local import (
 from sandboxio.adapter.operation import Operation, Recorder
 from sandboxio.adapter.validation import absolute_path, checked_input
 from sandboxio.errors import (
-    CapabilityNotSupported,
     ExecutionTimeout,
     FileSystemError,
     PathNotFound,
@@ -47,10 +46,9 @@ _NEW_FILE_MODE: Final = 0o644
 class Files:
     """An `AsyncFileSystem` over a driver's file port."""
 
-    def __init__(self, guard: Guard, recorder: Recorder, capabilities: Capability) -> None:
+    def __init__(self, guard: Guard, recorder: Recorder) -> None:
         self._guard = guard
         self._recorder = recorder
-        self._capabilities = capabilities
 
     def __repr__(self) -> str:
         return f"<Files of {self._guard.identity.backend}:{self._guard.identity.id[:12]}>"
@@ -76,9 +74,9 @@ class Files:
             await port.write(target, _Slices(content), len(content), _NEW_FILE_MODE)
             operation.bytes_in = len(content)
 
-    async def upload(self, local: str | Path, path: str) -> None:
+    async def upload(self, local: str | os.PathLike[str], path: str) -> None:
         """Copy a local file or directory into the sandbox, as `path` itself. It streams."""
-        self._require(Capability.UPLOAD_DOWNLOAD)
+        self._guard.require(Capability.UPLOAD_DOWNLOAD)
         source, target = local_path(local), self._path(path)
         async with self._operation("files.upload", str(source), target) as (port, operation):
             status = await on_disk(source.stat)
@@ -91,9 +89,9 @@ class Files:
             async with aclosing(read_file(source, status.st_size)) as data:
                 await port.write(target, _Counted(data, operation), status.st_size, mode)
 
-    async def download(self, path: str, local: str | Path) -> None:
+    async def download(self, path: str, local: str | os.PathLike[str]) -> None:
         """Copy a file or directory out, as `local` itself. It streams, and stays inside `local`."""
-        self._require(Capability.UPLOAD_DOWNLOAD)
+        self._guard.require(Capability.UPLOAD_DOWNLOAD)
         source, target = self._path(path), local_path(local)
         async with self._operation("files.download", source, str(target)) as (port, operation):
             info = await port.stat(source)
@@ -168,13 +166,6 @@ class Files:
     def _path(self, path: str) -> str:
         return absolute_path("the path", path, self._guard.driver.home)
 
-    def _require(self, flag: Capability) -> None:
-        if flag not in self._capabilities:
-            raise CapabilityNotSupported(
-                f"this {self._guard.identity.backend} sandbox does not support {flag.name}",
-                hint=f"choose a backend that declares {flag.name}",
-            )
-
 
 class _Slices:
     """Bytes in memory, as the chunks of a stream."""
@@ -229,6 +220,6 @@ class _Counted:
 def _require_size(path: str, size: int, limit: int) -> None:
     if size > limit:
         raise FileSystemError(
-            f"{path[:200]!r} is larger than {limit} bytes",
+            f"{path!r} is larger than {limit} bytes",
             hint="a sparse file can claim any size; download it, or read parts of it with run()",
         )

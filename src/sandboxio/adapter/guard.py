@@ -12,9 +12,9 @@ import anyio
 from sandboxio.adapter.driver import Driver
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.redaction import Redactor
-from sandboxio.adapter.teardown import bounded, warn_orphaned
-from sandboxio.errors import ConnectError, SandboxError, SandboxGone
-from sandboxio.models import IsolationTier
+from sandboxio.errors import CapabilityNotSupported, ConnectError, SandboxError, SandboxGone
+from sandboxio.models import Capability, IsolationTier
+from sandboxio.release import bounded
 
 __all__ = ["Guard", "Identity"]
 
@@ -34,10 +34,18 @@ class Identity:
 
 
 class Guard:
-    """Holds the driver of one sandbox, and knows whether that has ended."""
+    """Holds the driver of one sandbox, and knows what it can do and whether it has ended."""
 
-    def __init__(self, driver: Driver, identity: Identity, lifetime: Lifetime, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        identity: Identity,
+        capabilities: Capability,
+        lifetime: Lifetime,
+        redactor: Redactor,
+    ) -> None:
         self.driver = driver
+        self.capabilities = capabilities
         self.identity = identity
         self.lifetime = lifetime
         self.redactor = redactor
@@ -56,12 +64,25 @@ class Guard:
         except Exception as exc:
             await self.explain(exc, doing)
 
+    @property
+    def running(self) -> bool:
+        """Whether it may still run, as far as is known without asking."""
+        return self.ended is None and not self.lifetime.expired()
+
     def require_running(self) -> None:
         """Raise `SandboxGone` if the sandbox is known to have ended."""
         if self.ended is None and self.lifetime.expired():
             self.ended = f"its lifetime of {self.lifetime.total:g} s is over"
         if self.ended is not None:
             raise SandboxGone(f"the {self._name} has ended: {self.ended}")
+
+    def require(self, flag: Capability) -> None:
+        """Raise `CapabilityNotSupported` if the sandbox does not declare `flag`."""
+        if flag not in self.capabilities:
+            raise CapabilityNotSupported(
+                f"this {self.identity.backend} sandbox does not support {flag.name}",
+                hint=f"use a backend or a template that declares {flag.name}",
+            )
 
     async def explain(self, exc: Exception, doing: str) -> NoReturn:
         """Raise what a failure of the driver means."""
@@ -72,9 +93,11 @@ class Guard:
             if await self.vanished():
                 error = SandboxGone(f"the {self._name} ended while {doing}: {self.ended}")
             elif error is None:
-                error = ConnectError(f"{doing} in the {self._name} failed: {type(exc).__name__}: {exc}")
+                error = ConnectError(f"{doing} in the {self._name} failed with {type(exc).__name__}")
+        self.redactor.error(error)
         if error is exc:
             raise exc
+        self.redactor.error(exc)
         raise error from exc
 
     async def vanished(self, *, settle: bool = False) -> bool:
@@ -97,15 +120,18 @@ class Guard:
                 return True
         return False
 
-    async def abandon(self, reason: str) -> None:
-        """End a sandbox in which something runs that could not be ended by itself."""
-        self.ended = reason
+    async def abandon(self, reason: str) -> str | None:
+        """End a sandbox in which something runs that could not be ended by itself.
+
+        Returns:
+            Why the sandbox may still run, or `None` when it has ended.
+        """
+        self.ended = self.ended or reason
         try:
             done = await bounded(self.driver.destroy)
         except Exception as exc:
-            done, reason = False, f"{reason}, and ending it failed with {type(exc).__name__}"
-        if not done:
-            warn_orphaned(self.identity.id, self.identity.backend, reason)
+            return f"{reason}, and ending it failed with {type(exc).__name__}"
+        return None if done else f"{reason}, and ending it took too long"
 
     @property
     def _name(self) -> str:

@@ -10,24 +10,22 @@ import os
 import shutil
 import stat
 import tarfile
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, Final, TypeVar
 
-import anyio
 from typing_extensions import TypeVarTuple, Unpack
 
 from sandboxio.adapter.tar import END, header, padding
 from sandboxio.adapter.threads import BlockingCalls
 from sandboxio.errors import ConfigurationError, FileSystemError, PathNotFound
+from sandboxio.release import uninterrupted
 
 __all__ = ["create_file", "local_path", "new_file", "new_folder", "on_disk", "pack_tree", "read_file"]
 
 CHUNK_BYTES: Final = 1024 * 1024
-_OWNER_BITS: Final = 0o755
 
 _calls: Final = BlockingCalls("local files", 8)
 
@@ -59,11 +57,12 @@ async def on_disk(func: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     try:
         return await _calls.run(func, *args)
     except FileNotFoundError as exc:
-        raise PathNotFound(f"the local path {exc.filename!r} does not exist") from exc
-    except OSError as exc:
-        raise FileSystemError(
-            f"the local side of the transfer failed: {exc.strerror}: {exc.filename!r}"
+        raise PathNotFound(
+            f"the local path {exc.filename!r} does not exist", hint="check the local path of the transfer"
         ) from exc
+    except OSError as exc:
+        where = "" if exc.filename is None else f": {exc.filename!r}"
+        raise FileSystemError(f"the local side of the transfer failed: {exc.strerror or exc}{where}") from exc
 
 
 async def read_file(path: Path, size: int) -> AsyncGenerator[bytes, None]:
@@ -104,8 +103,7 @@ async def pack_tree(folder: Path, owner: tuple[int, int]) -> AsyncGenerator[byte
     Raises:
         FileSystemError: It holds something that is no file, directory or link.
     """
-    entries = await on_disk(_walk, folder)
-    for path, name, status in await on_disk(list, entries):
+    for path, name, status in await on_disk(_walk, folder):
         info = tarfile.TarInfo(name)
         info.uid, info.gid = owner
         info.mode = stat.S_IMODE(status.st_mode) & 0o777
@@ -132,41 +130,47 @@ async def pack_tree(folder: Path, owner: tuple[int, int]) -> AsyncGenerator[byte
     yield END
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, str, os.stat_result]]:
+def _walk(folder: Path) -> list[tuple[Path, str, os.stat_result]]:
+    """All that is below a directory, each directory before its content."""
+    found: list[tuple[Path, str, os.stat_result]] = []
     pending = [(folder, "")]
     while pending:
         parent, prefix = pending.pop()
         with os.scandir(parent) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 name = f"{prefix}{entry.name}"
-                yield Path(entry.path), name, entry.stat(follow_symlinks=False)
+                found.append((Path(entry.path), name, entry.stat(follow_symlinks=False)))
                 if entry.is_dir(follow_symlinks=False):
                     pending.append((Path(entry.path), f"{name}/"))
+    return found
 
 
 @asynccontextmanager
 async def new_file(target: Path, *, executable: bool) -> AsyncGenerator[BinaryIO, None]:
     """A file to write; it becomes `target` when the block ends well, and is removed otherwise."""
-    file, name = await on_disk(_temporary_file, target, 0o777 if executable else 0o666)
-    complete = False
+    name = _name_beside(target)
     try:
-        yield file
-        await on_disk(file.close)
+        file = await on_disk(_make_file_for, target, name, 0o777 if executable else 0o666)
+        try:
+            yield file
+            await on_disk(file.close)
+        finally:
+            file.close()
         await on_disk(os.replace, name, target)
-        complete = True
     finally:
-        file.close()
-        if not complete:
-            with anyio.CancelScope(shield=True):
-                await _calls.run(_remove_file, name)
+        await uninterrupted(lambda: _calls.run(_remove_file, name))
 
 
-def _temporary_file(target: Path, mode: int) -> tuple[BinaryIO, Path]:
-    _require_parent(target)
-    if target.is_dir():
-        raise FileSystemError(f"the local path {str(target)!r} is a directory", hint="name the file to write")
-    name = target.with_name(f".{target.name[:50]}.{token_hex(8)}.part")
-    return create_file(name, mode), name
+@asynccontextmanager
+async def new_folder(target: Path) -> AsyncGenerator[Path, None]:
+    """A folder to fill; it becomes `target` when the block ends well, and is removed otherwise."""
+    name = _name_beside(target)
+    try:
+        await on_disk(_make_folder_for, target, name)
+        yield name
+        await on_disk(os.replace, name, target)
+    finally:
+        await uninterrupted(lambda: _calls.run(_remove_tree, name))
 
 
 def create_file(path: Path, mode: int) -> BinaryIO:
@@ -175,30 +179,26 @@ def create_file(path: Path, mode: int) -> BinaryIO:
     return os.fdopen(os.open(path, flags, mode), "wb")
 
 
-@asynccontextmanager
-async def new_folder(target: Path) -> AsyncGenerator[Path, None]:
-    """A folder to fill; it becomes `target` when the block ends well, and is removed otherwise."""
-    folder = Path(await on_disk(_temporary_folder, target))
-    complete = False
-    try:
-        yield folder
-        await on_disk(os.chmod, folder, _OWNER_BITS)
-        await on_disk(os.replace, folder, target)
-        complete = True
-    finally:
-        if not complete:
-            with anyio.CancelScope(shield=True):
-                await _calls.run(_remove_tree, folder)
+def _name_beside(target: Path) -> Path:
+    """Chosen before anything is made, so that it can be removed whatever happens."""
+    return target.with_name(f".{target.name[:50]}.{token_hex(8)}.part")
 
 
-def _temporary_folder(target: Path) -> str:
+def _make_file_for(target: Path, name: Path, mode: int) -> BinaryIO:
+    _require_parent(target)
+    if target.is_dir():
+        raise FileSystemError(f"the local path {str(target)!r} is a directory", hint="name the file to write")
+    return create_file(name, mode)
+
+
+def _make_folder_for(target: Path, name: Path) -> None:
     _require_parent(target)
     if target.is_file() or target.is_symlink() or (target.is_dir() and any(target.iterdir())):
         raise FileSystemError(
             f"the local path {str(target)!r} exists and is no empty directory",
             hint="name a path that does not exist, or an empty directory",
         )
-    return tempfile.mkdtemp(prefix=f".{target.name[:50]}.", suffix=".part", dir=target.parent)
+    name.mkdir()
 
 
 def _remove_file(name: Path) -> None:

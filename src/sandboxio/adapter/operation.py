@@ -7,20 +7,18 @@ sinks, the meter on a result) can therefore hold no secret.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from types import TracebackType
 from typing import Self
 
-import anyio
-
 from sandboxio.adapter.guard import Identity
 from sandboxio.adapter.redaction import Redactor
 from sandboxio.audit import AuditConfig, AuditEvent, deliver
-from sandboxio.errors import AuditSinkError, AuditSinkWarning, SandboxError
+from sandboxio.errors import AuditSinkError, SandboxError
 from sandboxio.models import Meter
+from sandboxio.release import uninterrupted
 
 __all__ = ["Operation", "Recorder"]
 
@@ -54,6 +52,7 @@ class Operation:
     __slots__ = (
         "_argv",
         "_code",
+        "_concluded",
         "_event",
         "_recorder",
         "_started",
@@ -70,11 +69,17 @@ class Operation:
         self._argv = argv
         self._code = code
         self._started = 0.0
+        self._concluded = False
         self.identity = recorder.identity
         self.exit_code: int | None = None
         self.bytes_in = 0
         self.bytes_out = 0
         self.network_denials: int | None = None
+
+    def conclude(self, exit_code: int) -> None:
+        """Note that an execution has ended; what its caller raises afterwards is no failure of it."""
+        self.exit_code = exit_code
+        self._concluded = True
 
     @property
     def duration_ms(self) -> int:
@@ -95,17 +100,17 @@ class Operation:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if exc is not None:
+        if isinstance(exc, SandboxError):  # what a caller's own code raises is the caller's
             self._recorder.redactor.error(exc)
         if not self._recorder.audit.sinks:
             return
+        event = self._render(exc)
         try:
-            with anyio.CancelScope(shield=True):
-                await deliver(self._recorder.audit, self._render(exc))
+            await uninterrupted(lambda: deliver(self._recorder.audit, event))
         except AuditSinkError as failure:
             if exc is None:
                 raise
-            warnings.warn(failure.message, AuditSinkWarning, stacklevel=2)
+            exc.add_note(str(failure))
 
     def _render(self, exc: BaseException | None) -> AuditEvent:
         redactor = self._recorder.redactor
@@ -128,7 +133,7 @@ class Operation:
             bytes_out=self.bytes_out,
             network_denials=self.network_denials,
             code=redactor.text(code) if code is not None and self._recorder.audit.capture_code else None,
-            error_code=_error_code(exc),
+            error_code=None if self._concluded and not isinstance(exc, SandboxError) else _error_code(exc),
         )
 
 

@@ -1,4 +1,4 @@
-"""One execution from its start to its end: the deadline, the drain, the input and the tree's end.
+"""One execution from its start to its end: the deadline, the drain and the end of its tree.
 
 `run` is "stream and collect", so what holds for the stream holds for every execution.
 """
@@ -16,11 +16,12 @@ import anyio
 
 from sandboxio.adapter.driver import DeadlineReached, Execution, Exit, ProcessHandle
 from sandboxio.adapter.guard import Guard
+from sandboxio.adapter.input import StandardInput
 from sandboxio.adapter.operation import Operation
 from sandboxio.adapter.output import CollectedOutput
-from sandboxio.adapter.teardown import bounded
+from sandboxio.adapter.tree_end import TreeEnd
 from sandboxio.adapter.validation import checked_input
-from sandboxio.adapter.watchdog import watch
+from sandboxio.adapter.watchdog import Watch, watch
 from sandboxio.errors import (
     ConfigurationError,
     ConnectError,
@@ -30,7 +31,7 @@ from sandboxio.errors import (
     SandboxError,
     SandboxGone,
 )
-from sandboxio.models import PIPE, ExecResult, OutputChunk, Pipe, RichOutput
+from sandboxio.models import ExecResult, OutputChunk, Pipe, RichOutput
 
 __all__ = ["PARTIAL_EXIT_CODE", "Process"]
 
@@ -39,7 +40,7 @@ DRAIN_SECONDS: Final = 0.5
 _FIRST_POLL_SECONDS: Final = 0.1
 _LAST_POLL_SECONDS: Final = 0.5
 _POLL_GROWTH: Final = 1.5
-_SEND_BYTES: Final = 64 * 1024
+_POLL_BOUND_SECONDS: Final = 2.0
 _AFTER_LIFETIME_SECONDS: Final = 5.0
 _KILLED_CODE: Final = 137
 
@@ -74,35 +75,41 @@ class Process:
         self._operation = operation
         self._start = start
         self._requested_timeout = timeout
-        self._stdin_open = stdin is PIPE
-        self._pending_input = memoryview(stdin) if isinstance(stdin, bytes) else memoryview(b"")
-        self._feeding = isinstance(stdin, bytes)
+        self._input = None if stdin is None else StandardInput(stdin, operation)
         self._rich = rich
         self._watched = watched
         self._collected = CollectedOutput()
         self._stack: AsyncExitStack | None = None
+        self._left = False
+        self._reading = False
         self._slot: list[_Output | None] = []
-        self._exit: Exit | None = None
-        self._missing = False
-        self._stopped = False
         self._output_ended = False
+        self._exit: Exit | None = None
         self._result: ExecResult | None = None
         self._failure: SandboxError | None = None
         self._poll_interval = _FIRST_POLL_SECONDS
         self._drain_until = 0.0
 
     def __repr__(self) -> str:
-        state = "prepared" if self._stack is None else "running"
         if self._failure is not None:
             state = f"failed with {self._failure.code}"
         elif self._result is not None:
             state = f"ended with exit code {self._result.exit_code}"
+        elif self._left:
+            state = "left before its end"
+        else:
+            state = "prepared" if self._stack is None else "running"
         return f"<Process {state}>"
 
     @property
     def returncode(self) -> int | None:
-        """The exit code, or `None` while it runs."""
+        """The exit code, or `None` while it is not known."""
         return None if self._result is None else self._result.exit_code
+
+    @property
+    def program_missing(self) -> bool:
+        """Whether it ended because its program was not there."""
+        return self._result is not None and self._exit is not None and self._exit.missing
 
     async def __aenter__(self) -> Self:
         if self._stack is not None:
@@ -112,9 +119,10 @@ class Process:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._operation)
             self._execution = await self._begin()
+            self._tree = TreeEnd(self._guard, self._execution)
             stack.push_async_exit(self._end)
             if self._watched:
-                stack.callback(watch(self._remaining(), self._end_unread).cancel)
+                stack.callback(self._keep_deadline_unread().cancel)
             self._stack = stack.pop_all()
         return self
 
@@ -154,63 +162,65 @@ class Process:
         """End the whole process tree. Does nothing when it has ended."""
         self._require_started()
         if self._result is None and self._failure is None:
-            await self._stop()
+            await self._tree.reach()
 
     async def write(self, data: bytes | str) -> None:
         """Write to standard input; text as UTF-8. Waits while the process does not read."""
+        content = checked_input(data)
         self._require_started()
-        if not self._stdin_open:
-            raise ConfigurationError(
-                "the standard input of this process is not open",
-                hint="give stream(…, stdin=PIPE), and write before close_stdin()",
-            )
-        view = memoryview(checked_input(data))
-        handle = cast("ProcessHandle", self._execution)
-        sent = False
+        if self._failure is not None:
+            raise self._failure
+        if self._result is not None or self._left:
+            raise ExecutionError("the process has ended", hint="write while it runs")
+        failure: Exception | None = None
+        written = False
         with anyio.move_on_after(self._remaining()):
             try:
-                while view:
-                    taken = await handle.send(view[:_SEND_BYTES])
-                    self._operation.bytes_in += taken
-                    view = view[taken:]
-                sent = True
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
-                self._stdin_open = False
-                raise ExecutionError(
-                    "the process no longer reads its standard input",
-                    hint="check proc.returncode and its output: it has probably ended",
-                ) from exc
+                await self._open_input().write(self._handle, content)
+                written = True
             except Exception as exc:
-                await self._guard.explain(exc, "writing standard input")
-        if not sent:
-            await self._overrun()
+                failure = exc
+        if failure is not None:
+            await self._lost(failure, "writing standard input")
+        if not written:
+            await self._past_deadline()
 
     async def close_stdin(self) -> None:
         """Let the process read end of file. Does nothing the second time."""
         self._require_started()
-        if not self._stdin_open:
-            return
-        self._stdin_open = False
         try:
-            await cast("ProcessHandle", self._execution).send_eof()
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return
+            with anyio.move_on_after(_POLL_BOUND_SECONDS):
+                await self._open_input().close(self._handle)
         except Exception as exc:
-            await self._guard.explain(exc, "closing standard input")
+            await self._lost(exc, "closing standard input")
 
     async def _begin(self) -> Execution:
+        self._guard.require_running()
         lifetime = self._guard.lifetime
         self._timeout = lifetime.execution_timeout(self._requested_timeout)
         bound = min(self._timeout, max(lifetime.remaining(), 0) + _AFTER_LIFETIME_SECONDS)
         self._deadline = time.monotonic() + bound
         self._next_poll = time.monotonic() + self._poll_interval
         execution: Execution | None = None
-        async with self._guard.calls("starting an execution"):
+        try:
             with anyio.move_on_after(bound):
                 execution = await self._start(self._timeout)
+        except DeadlineReached:
+            execution = None
+        except Exception as exc:
+            await self._guard.explain(exc, "starting an execution")
         if execution is None:
             raise self._timed_out()
         return execution
+
+    def _keep_deadline_unread(self) -> Watch:
+        try:
+            return watch(self._remaining(), self._tree.reach_unread)
+        except RuntimeError as exc:
+            raise ConnectError(
+                "this process can start no more threads, so a stream's deadline could not be kept",
+                hint="raise the limit on threads, or use run()",
+            ) from exc
 
     async def _end(
         self,
@@ -218,29 +228,45 @@ class Process:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._result is None:
-            await self._stop()
-        await bounded(self._execution.aclose)
+        self._left = True
+        try:
+            if self._result is None:
+                await self._tree.reach()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._execution.aclose()
 
     async def _next(self) -> _Output | None:
         """The next output, or `None` at its end, which is at most the drain after the leader's end."""
         self._require_started()
         if self._failure is not None:
             raise self._failure
+        if self._reading:
+            raise ConfigurationError(
+                "another task is reading this process", hint="read a process from one task at a time"
+            )
+        self._reading = True
+        try:
+            return await self._read()
+        finally:
+            self._reading = False
+
+    async def _read(self) -> _Output | None:
         if self._output_ended:
             return None
         while not self._slot:
             now = time.monotonic()
-            if self._exit is not None and now >= self._drain_until:
-                self._slot.append(None)
-                break
-            if self._exit is None and now >= self._deadline:
-                await self._overrun()
-            if self._exit is None and now >= self._next_poll:
+            if self._exit is not None:
+                if now >= self._drain_until:
+                    self._slot.append(None)
+                    break
+                await self._fetch(self._drain_until)
+            elif now >= self._deadline:
+                await self._past_deadline()
+            elif now >= self._next_poll:
                 await self._poll()
-            until = self._drain_until if self._exit else min(self._deadline, self._next_poll)
-            with anyio.move_on_after(until - time.monotonic()):
-                await self._fetch()
+            else:
+                await self._fetch(min(self._deadline, self._next_poll))
         item = self._slot.pop()
         if item is None:
             self._output_ended = True
@@ -248,46 +274,49 @@ class Process:
             self._operation.bytes_out += len(item.data)
         return item
 
-    async def _fetch(self) -> None:
+    async def _fetch(self, until: float) -> None:
         """Put the next output into the slot, where no cancellation can lose it."""
+        failure: Exception | None = None
+        with anyio.move_on_after(until - time.monotonic()):
+            try:
+                if self._input is not None and self._input.pending:
+                    await self._receive_while_feeding(self._input)
+                else:
+                    self._slot.append(await self._execution.receive())
+            except Exception as exc:
+                failure = exc
+        if failure is not None:
+            await self._lost(failure, "reading output")
+
+    async def _receive_while_feeding(self, source: StandardInput) -> None:
+        if await source.feed_what_fits(self._handle):
+            self._slot.append(await self._execution.receive())
+            return
+        failure: Exception | None = None
         try:
-            if not self._feeding:
-                self._slot.append(await self._execution.receive())
-                return
-            failure: Exception | None = None
             async with anyio.create_task_group() as group:
-                group.start_soon(self._feed)
+                group.start_soon(source.feed, self._handle)
                 try:
                     self._slot.append(await self._execution.receive())
                 except Exception as exc:
                     failure = exc
                 group.cancel_scope.cancel()
-            if failure is not None:
-                raise failure
-        except DeadlineReached:
-            await self._overrun()
-        except Exception as exc:
-            await self._guard.explain(exc, "reading output")
-
-    async def _feed(self) -> None:
-        """Write the given input for as long as output is awaited."""
-        handle = cast("ProcessHandle", self._execution)
-        try:
-            while self._pending_input:
-                taken = await handle.send(self._pending_input[:_SEND_BYTES])
-                self._operation.bytes_in += taken
-                self._pending_input = self._pending_input[taken:]
-            await handle.send_eof()
-        except Exception:  # input that nobody reads is no failure; a lost connection shows on reading
-            self._pending_input = memoryview(b"")
-        self._feeding = False
+        except BaseExceptionGroup as errors:  # an interrupt, which callers expect bare
+            raise errors.exceptions[0] from None
+        if failure is not None:
+            raise failure
 
     async def _poll(self) -> None:
+        """Ask whether the leader has ended; an answer that does not come is a no."""
         self._poll_interval = min(self._poll_interval * _POLL_GROWTH, _LAST_POLL_SECONDS)
-        try:
-            self._exit = await self._execution.poll()
-        except Exception as exc:
-            await self._guard.explain(exc, "asking for the state of an execution")
+        failure: Exception | None = None
+        with anyio.move_on_after(_POLL_BOUND_SECONDS):
+            try:
+                self._exit = await self._execution.poll()
+            except Exception as exc:
+                failure = exc
+        if failure is not None:
+            await self._lost(failure, "asking for the state of an execution")
         now = time.monotonic()
         self._next_poll = now + self._poll_interval
         self._drain_until = now + DRAIN_SECONDS
@@ -297,31 +326,26 @@ class Process:
         if self._failure is not None:
             raise self._failure
         if self._result is None:
-            ended = self._exit or await self._await_exit()
-            code = await self._exit_code(ended)
-            self._operation.exit_code = code
-            result = self._collected.result(code, rich=self._rich, oom_killed=ended.oom_killed)
+            if self._exit is None:
+                await self._await_exit()
+            assert self._exit is not None
+            code = await self._exit_code(self._exit)
+            self._operation.conclude(code)
+            result = self._collected.result(code, rich=self._rich, oom_killed=self._exit.oom_killed)
             self._result = replace(result, streamed=streamed, meter=self._operation.meter())
-            self._missing = ended.missing
         return self._result
 
-    @property
-    def program_missing(self) -> bool:
-        """Whether it ended because its program was not there."""
-        return self._result is not None and self._missing
-
-    async def _await_exit(self) -> Exit:
-        ended: Exit | None = None
+    async def _await_exit(self) -> None:
+        failure: Exception | None = None
         with anyio.move_on_after(self._remaining()):
             try:
-                ended = await self._execution.wait()
-            except DeadlineReached:
-                await self._overrun()
+                self._exit = await self._execution.wait()
             except Exception as exc:
-                await self._guard.explain(exc, "asking for an exit code")
-        if ended is None:
-            await self._overrun()
-        return ended
+                failure = exc
+        if failure is not None:
+            await self._lost(failure, "asking for an exit code")
+        if self._exit is None:
+            await self._past_deadline()
 
     async def _exit_code(self, ended: Exit) -> int:
         killed = ended.code == _KILLED_CODE
@@ -334,30 +358,35 @@ class Process:
                     partial=self._partial(oom_killed=True),
                 )
             )
-        if (ended.code is None or killed) and not self._stopped and await self._guard.vanished(settle=True):
-            self._fail(SandboxGone(f"the sandbox ended during the execution: {self._guard.ended}"))
+        if (
+            (ended.code is None or killed)
+            and not self._tree.reached
+            and await self._guard.vanished(settle=True)
+        ):
+            self._fail(self._gone())
         if ended.code is None:
             self._fail(ConnectError("the exit code of an execution is unknown", hint="run the command again"))
         return ended.code
 
+    async def _past_deadline(self) -> None:
+        """The deadline has passed. A leader that ended before it counts; otherwise the tree is ended.
+
+        Raises:
+            ExecutionTimeout: It had not ended.
+            SandboxGone: The sandbox's own end came first.
+        """
+        await self._poll()
+        if self._exit is None:
+            await self._overrun()
+
     async def _overrun(self) -> NoReturn:
-        """The deadline has passed: end the tree, gather what it wrote before, and say so."""
-        await self._stop()
+        await self._tree.reach()
         with anyio.move_on_after(DRAIN_SECONDS, shield=True):
             await self._gather_rest()
         if self._guard.lifetime.expired():
             self._guard.ended = self._guard.ended or "its lifetime is over"
-            self._fail(SandboxGone(f"the sandbox ended during the execution: {self._guard.ended}"))
+            self._fail(self._gone())
         self._fail(self._timed_out())
-
-    async def _end_unread(self) -> None:
-        """The deadline has passed while nobody reads; what reads next will say so."""
-        try:
-            done = await bounded(self._execution.kill)
-        except Exception:
-            done = False
-        if not done and self._result is None:
-            await self._guard.abandon("an execution in it could not be ended")
 
     async def _gather_rest(self) -> None:
         try:
@@ -366,22 +395,23 @@ class Process:
         except Exception:  # the tree was just ended: a broken connection is no news
             return
 
-    async def _stop(self) -> None:
-        """End the tree, whatever is cancelled meanwhile; failing that, end the sandbox."""
-        if self._stopped:
-            return
-        self._stopped = True
-        with anyio.CancelScope(shield=True):
-            try:
-                done = await bounded(self._execution.kill)
-            except Exception:
-                done = await self._guard.vanished()
-            if not done:
-                await self._guard.abandon("an execution in it could not be ended")
+    async def _lost(self, exc: Exception, doing: str) -> NoReturn:
+        if isinstance(exc, DeadlineReached):
+            await self._overrun()
+        try:
+            await self._guard.explain(exc, doing)
+        except (ConfigurationError, ExecutionError):  # of the caller's own making: it runs on
+            raise
+        except SandboxError as error:
+            self._failure = error
+            raise
+
+    def _gone(self) -> SandboxGone:
+        return SandboxGone(f"the sandbox ended during the execution: {self._guard.ended}")
 
     def _timed_out(self) -> ExecutionTimeout:
         return ExecutionTimeout(
-            f"the execution did not end within {self._timeout:g} s, and was ended",
+            f"the execution did not end within {self._timeout:.3g} s, and was ended",
             partial=self._partial(),
         )
 
@@ -395,6 +425,18 @@ class Process:
 
     def _remaining(self) -> float:
         return self._deadline - time.monotonic()
+
+    @property
+    def _handle(self) -> ProcessHandle:
+        """The execution as a process, which it is wherever there is input."""
+        return cast(ProcessHandle, self._execution)
+
+    def _open_input(self) -> StandardInput:
+        if self._input is None:
+            raise ConfigurationError(
+                "the standard input of this process is not open", hint="give stream(…, stdin=PIPE)"
+            )
+        return self._input
 
     def _require_started(self) -> None:
         if self._stack is None:

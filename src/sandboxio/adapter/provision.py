@@ -23,18 +23,20 @@ from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
 from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.adapter.teardown import bounded, warn_orphaned
 from sandboxio.adapter.validation import checked_environment, checked_metadata, checked_timeout
 from sandboxio.audit import AuditConfig
+from sandboxio.environment import seconds_from_environment
 from sandboxio.errors import (
     CapabilityNotSupported,
     ConnectError,
     CreateTimeout,
+    CreationError,
     SandboxError,
     UnverifiedIsolationWarning,
 )
 from sandboxio.models import Capability, IsolationTier, Resources
 from sandboxio.network import NetworkPolicy
+from sandboxio.release import GRACE_VARIABLE, bounded, uninterrupted, warn_orphaned
 
 __all__ = [
     "LABEL_CREATION",
@@ -185,6 +187,7 @@ async def provision(
         CreationError, CreateTimeout, ConnectError, AuthError, RateLimitError: It failed. Nothing
             was left behind, or an `OrphanedSandboxWarning` says what may have been.
     """
+    _require_valid_environment()
     request = CreateRequest(
         template=template,
         resources=resources or Resources(),
@@ -206,9 +209,15 @@ async def provision(
     try:
         async with recorder.operation("create") as operation:
             _refuse_unsupported(provisioner, request)
-            with _Translated(provisioner.translate, "creating a sandbox"):
+            with _Translated(provisioner.translate, redactor, "creating a sandbox"):
                 prepared = await provisioner.prepare(request)
-                launched = await _launch(provisioner, request, prepared)
+
+                async def launch() -> None:
+                    nonlocal launched
+                    launched = await _launch(provisioner, request, prepared)
+
+                await uninterrupted(launch)
+            assert launched is not None
             operation.identity = _identity(provisioner.name, launched)
             sandbox = _own(provisioner, launched, redactor, request.secrets, owned=True)
             await anyio.lowlevel.checkpoint_if_cancelled()  # what struck while it was shielded
@@ -216,8 +225,10 @@ async def provision(
         return sandbox
     finally:
         if launched is not None and not handed_over:
-            await _discard(provisioner, request)
-            await bounded(launched.driver.aclose)
+            try:
+                await _discard(provisioner, request)
+            finally:
+                await _release(launched)
 
 
 async def attach(provisioner: Provisioner[PreparedT], sandbox_id: str) -> Sandbox:
@@ -227,13 +238,33 @@ async def attach(provisioner: Provisioner[PreparedT], sandbox_id: str) -> Sandbo
         SandboxGone: There is none of this id, or it has ended.
         ConnectError, AuthError, RateLimitError: The provider did not answer as it should.
     """
+    _require_valid_environment()
     identity = Identity(sandbox_id, provisioner.name, IsolationTier.UNKNOWN, {})
     redactor = Redactor()
-    async with Recorder(identity, provisioner.audit, redactor).operation("connect") as operation:
-        with _Translated(provisioner.translate, "connecting to a sandbox"):
-            launched = await provisioner.find(sandbox_id)
-        operation.identity = _identity(provisioner.name, launched)
-        return _own(provisioner, launched, redactor, {}, owned=False)
+    launched: Launched | None = None
+    handed_over = False
+    try:
+        async with Recorder(identity, provisioner.audit, redactor).operation("connect") as operation:
+            with _Translated(provisioner.translate, redactor, "connecting to a sandbox"):
+                launched = await provisioner.find(sandbox_id)
+            operation.identity = _identity(provisioner.name, launched)
+            sandbox = _own(provisioner, launched, redactor, {}, owned=False)
+        handed_over = True
+        return sandbox
+    finally:
+        if launched is not None and not handed_over:
+            await _release(launched)
+
+
+def _require_valid_environment() -> None:
+    """What a teardown will go by is checked while there is still nothing to tear down."""
+    for variable in (GRACE_VARIABLE, "SBX_AUDIT_TIMEOUT"):
+        seconds_from_environment(variable, 1.0)
+
+
+async def _release(launched: Launched) -> None:
+    with anyio.CancelScope(shield=True):
+        await launched.driver.aclose()
 
 
 def _refuse_unsupported(provisioner: Provisioner[PreparedT], request: CreateRequest) -> None:
@@ -264,7 +295,7 @@ async def _launch(
 ) -> Launched:
     launched: Launched | None = None
     try:
-        with anyio.move_on_after(provisioner.create_timeout, shield=True):
+        with anyio.move_on_after(provisioner.create_timeout):
             launched = await provisioner.launch(request, prepared)
     finally:
         if launched is None:
@@ -290,8 +321,11 @@ async def _discard(provisioner: Provisioner[PreparedT], request: CreateRequest) 
 class _Translated:
     """Turns what an adapter raises into errors of ours; cancellation passes untouched."""
 
-    def __init__(self, translate: Callable[[Exception], SandboxError | None], doing: str) -> None:
+    def __init__(
+        self, translate: Callable[[Exception], SandboxError | None], redactor: Redactor, doing: str
+    ) -> None:
         self._translate = translate
+        self._redactor = redactor
         self._doing = doing
 
     def __enter__(self) -> None:
@@ -301,8 +335,25 @@ class _Translated:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: object
     ) -> None:
         if isinstance(exc, Exception) and not isinstance(exc, SandboxError):
-            error = self._translate(exc) or ConnectError(f"{self._doing} failed: {type(exc).__name__}: {exc}")
+            error = self._translate(exc) or ConnectError(f"{self._doing} failed with {type(exc).__name__}")
+            self._redactor.error(error)
+            self._redactor.error(exc)
             raise error from exc
+
+
+def _require_ports(launched: Launched) -> None:
+    """An adapter that declares what it has no port for is refused, rather than failing later."""
+    driver, declared = launched.driver, launched.capabilities
+    processes = Capability.RUN_COMMAND | Capability.STREAMING
+    if (
+        (driver.processes is None and declared & processes)
+        or (driver.processes is None and driver.code is None and Capability.RUN_CODE in declared)
+        or (driver.files is None and declared & (Capability.FILESYSTEM | Capability.UPLOAD_DOWNLOAD))
+    ):
+        raise CreationError(
+            f"the adapter declares {declared!r} without the ports behind it",
+            hint="this is a fault of the adapter: report it to its authors",
+        )
 
 
 def _identity(backend: str, launched: Launched) -> Identity:
@@ -318,6 +369,7 @@ def _own(
     owned: bool,
 ) -> Sandbox:
     identity = _identity(provisioner.name, launched)
+    _require_ports(launched)
     if launched.isolation is IsolationTier.UNKNOWN and provisioner.name not in _warned_unverified:
         _warned_unverified.add(provisioner.name)
         warnings.warn(
@@ -326,9 +378,8 @@ def _own(
             stacklevel=2,
         )
     return Sandbox(
-        guard=Guard(launched.driver, identity, launched.lifetime, redactor),
+        guard=Guard(launched.driver, identity, launched.capabilities, launched.lifetime, redactor),
         recorder=Recorder(identity, provisioner.audit, redactor),
-        capabilities=launched.capabilities,
         secrets=secrets,
         owned=owned,
     )

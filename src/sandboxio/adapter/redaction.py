@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
 
 __all__ = ["RedactedError", "Redactor"]
 
@@ -12,27 +15,29 @@ _CHAIN_LIMIT: Final = 20
 _OS_ERROR_TEXTS: Final = ("strerror", "filename", "filename2")
 
 
+class RedactedError(Exception):
+    """Stands for an exception whose own text held a secret and could not be cleaned."""
+
+
 class Redactor:
-    """Replaces every known secret value by a mask, longest first.
+    """Replaces every known secret value by a mask, also where it stands quoted or escaped.
 
     Example: `Redactor({"TOKEN": "s3cr3t"}).text("got s3cr3t")` is `"got [redacted]"`.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_pattern",)
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
-        values = set((secrets or {}).values()) - {""}
-        self._values = tuple(sorted(values, key=len, reverse=True))
+        forms = {form for value in (secrets or {}).values() if value for form in _forms(value)}
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
     def __repr__(self) -> str:
-        return f"<Redactor of {len(self._values)} values>"
+        return f"<Redactor {'active' if self._pattern else 'without secrets'}>"
 
     def text(self, text: str) -> str:
         """The text without any secret."""
-        for value in self._values:
-            if value in text:
-                text = text.replace(value, MASK)
-        return text
+        return text if self._pattern is None else self._pattern.sub(MASK, text)
 
     def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Each of the texts without any secret."""
@@ -41,43 +46,64 @@ class Redactor:
     def error(self, exc: BaseException) -> None:
         """Clean an exception in place, with its notes and with all that it was raised from.
 
-        What will not let itself be cleaned is replaced, along the chain, by a stand-in.
+        What will not let itself be cleaned is replaced, along the chain, by a stand-in. It never
+        raises, since it works on an exception that is on its way to the caller.
         """
-        if not self._values:
+        if self._pattern is None:
             return
         seen: set[int] = set()
         pending: list[BaseException] = [exc]
-        while pending and len(seen) < _CHAIN_LIMIT:
+        while pending:
             current = pending.pop()
             if id(current) in seen:
                 continue
             seen.add(id(current))
             self._clean(current)
+            pending += _members(current)
             for link in ("__cause__", "__context__"):
                 origin: BaseException | None = getattr(current, link)
                 if origin is None:
                     continue
+                if len(seen) >= _CHAIN_LIMIT:
+                    setattr(current, link, None)
+                    continue
                 self._clean(origin)
-                if self._holds_secret(origin):
-                    origin = RedactedError(f"{type(origin).__name__}: {self.text(str(origin))}")
+                if self._shows_secret(origin):
+                    origin = RedactedError(type(origin).__name__)
                     setattr(current, link, origin)
                 pending.append(origin)
 
     def _clean(self, exc: BaseException) -> None:
-        exc.args = tuple(self.text(arg) if isinstance(arg, str) else arg for arg in exc.args)
+        with contextlib.suppress(Exception):  # a frozen or odd exception; `_shows_secret` sees to it
+            if any(isinstance(arg, str) and self.text(arg) != arg for arg in exc.args):
+                exc.args = tuple(self.text(arg) if isinstance(arg, str) else arg for arg in exc.args)
         names = {*vars(exc), *(_OS_ERROR_TEXTS if isinstance(exc, OSError) else ())}
         for name in names:
-            value: object = getattr(exc, name, None)
-            if isinstance(value, str):
-                setattr(exc, name, self.text(value))
+            with contextlib.suppress(Exception):
+                value: object = getattr(exc, name, None)
+                if isinstance(value, str) and self.text(value) != value:
+                    setattr(exc, name, self.text(value))
         notes: list[str] | None = getattr(exc, "__notes__", None)
         if notes:
             notes[:] = self.texts(notes)
 
-    def _holds_secret(self, exc: BaseException) -> bool:
-        shown = f"{exc} {exc!r}"
-        return any(value in shown for value in self._values)
+    def _shows_secret(self, exc: BaseException) -> bool:
+        try:
+            shown = f"{exc} {exc!r}"
+        except Exception:  # what cannot be shown here cannot be trusted to be clean elsewhere
+            return True
+        return self.text(shown) != shown
 
 
-class RedactedError(Exception):
-    """Stands for an exception whose own text held a secret and could not be cleaned."""
+def _members(exc: BaseException) -> Sequence[BaseException]:
+    return cast(Sequence[BaseException], getattr(exc, "exceptions", ())) if _is_group(exc) else ()
+
+
+def _is_group(exc: BaseException) -> bool:
+    return isinstance(exc, BaseExceptionGroup)
+
+
+def _forms(value: str) -> Iterable[str]:
+    """A value as it stands in text, in a Python literal and in JSON."""
+    quoted = json.dumps(value)
+    return (value, repr(value)[1:-1], quoted[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])

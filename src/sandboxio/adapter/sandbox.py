@@ -14,17 +14,18 @@ from sandboxio.adapter.guard import Guard
 from sandboxio.adapter.interpreters import INTERPRETERS
 from sandboxio.adapter.operation import Recorder
 from sandboxio.adapter.process import Process
-from sandboxio.adapter.teardown import bounded, warn_orphaned
 from sandboxio.adapter.validation import (
     absolute_path,
     checked_code,
     checked_command,
     checked_environment,
     checked_input,
+    checked_language,
     checked_timeout,
 )
-from sandboxio.errors import CapabilityNotSupported, ConnectError, SandboxError
+from sandboxio.errors import AuditSinkError, CapabilityNotSupported, ConnectError, SandboxError
 from sandboxio.models import PIPE, Capability, ExecResult, IsolationTier, Pipe
+from sandboxio.release import grace_seconds, uninterrupted, warn_orphaned
 
 __all__ = ["Sandbox"]
 
@@ -37,25 +38,23 @@ class Sandbox:
         *,
         guard: Guard,
         recorder: Recorder,
-        capabilities: Capability,
         secrets: Mapping[str, str],
         owned: bool,
     ) -> None:
         self._guard = guard
         self._recorder = recorder
-        self._capabilities = capabilities
         self._secrets = dict(secrets)
         self._owned = owned
         self._killed = False
-        self._files = Files(guard, recorder, capabilities)
+        self._files = Files(guard, recorder)
 
     def __repr__(self) -> str:
         identity = self._guard.identity
         words = [
             f"{identity.backend}:{identity.id[:12]}",
             identity.isolation.value,
-            "running" if self._guard.ended is None else "ended",
-            "|".join(flag.name or "" for flag in self._capabilities),
+            "running" if self._guard.running else "ended",
+            "|".join(flag.name or "" for flag in self._guard.capabilities),
         ]
         if identity.loosened:
             words.append(f"loosened: {' '.join(identity.loosened)}")
@@ -74,7 +73,7 @@ class Sandbox:
     @property
     def capabilities(self) -> Capability:
         """What this sandbox can do."""
-        return self._capabilities
+        return self._guard.capabilities
 
     @property
     def isolation(self) -> IsolationTier:
@@ -89,7 +88,7 @@ class Sandbox:
     @property
     def files(self) -> Files:
         """The file system."""
-        self._require(Capability.FILESYSTEM)
+        self._guard.require(Capability.FILESYSTEM)
         return self._files
 
     @property
@@ -107,8 +106,8 @@ class Sandbox:
         stdin: bytes | str | None = None,
     ) -> ExecResult:
         """Run a command to its end and return what it wrote."""
-        self._require(Capability.RUN_COMMAND)
-        async with self._command("run", cmd, timeout, env, cwd, stdin) as process:
+        self._guard.require(Capability.RUN_COMMAND)
+        async with self._command("run", cmd, timeout, env, cwd, stdin, watched=False) as process:
             return await process.collect()
 
     def stream(
@@ -121,8 +120,8 @@ class Sandbox:
         stdin: bytes | str | Pipe | None = None,
     ) -> Process:
         """Prepare a command whose output is read while it runs."""
-        self._require(Capability.STREAMING)
-        return self._command("stream", cmd, timeout, env, cwd, stdin)
+        self._guard.require(Capability.STREAMING)
+        return self._command("stream", cmd, timeout, env, cwd, stdin, watched=True)
 
     async def run_code(
         self,
@@ -134,10 +133,10 @@ class Sandbox:
         env: Mapping[str, str] | None = None,
     ) -> ExecResult:
         """Run a piece of code, starting clean unless `context_id` names a context."""
-        self._require(Capability.RUN_CODE)
+        self._guard.require(Capability.RUN_CODE)
         if context_id is not None:
-            self._require(Capability.STATEFUL_CODE)
-        code = checked_code(code)
+            self._guard.require(Capability.STATEFUL_CODE)
+        code, language = checked_code(code), checked_language(language)
         variables = self._variables(env)
         timeout = None if timeout is None else checked_timeout(timeout)
         if self._guard.driver.code is None:
@@ -148,7 +147,7 @@ class Sandbox:
             return await port.start(CodeSpec(code, language, context_id, variables, bound))
 
         operation = self._recorder.operation("run_code", argv=[language], code=code)
-        operation.bytes_in = len(code)
+        operation.bytes_in = len(code.encode())
         process = Process(self._guard, operation, start, timeout=timeout, stdin=None, rich=True)
         async with process:
             return await process.collect()
@@ -158,13 +157,19 @@ class Sandbox:
         if self._killed:
             return
         async with self._recorder.operation("kill"):
-            await self._destroy()
+            await uninterrupted(self._destroy)
 
     async def detach(self) -> str:
         """Give up ownership: the sandbox lives on to the end of its lifetime. Returns its id."""
-        async with self._recorder.operation("detach"), self._guard.calls("detaching"):
-            await self._guard.driver.detach()
-        self._owned = False
+        async with self._recorder.operation("detach"):
+            detached = False
+            with anyio.move_on_after(grace_seconds()):
+                async with self._guard.calls("detaching"):
+                    await self._guard.driver.detach()
+                    self._owned = False
+                    detached = True
+            if not detached:
+                raise ConnectError(f"detaching the {self.backend} sandbox {self.id[:12]} took too long")
         return self.id
 
     async def __aenter__(self) -> Self:
@@ -176,31 +181,45 @@ class Sandbox:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._owned:
-            await bounded(self._guard.driver.aclose)
-            return
-        with anyio.CancelScope(shield=True):
+        failures: list[SandboxError] = []
+
+        async def end() -> None:
             try:
-                await self.kill()
+                if self._owned:
+                    await self.kill()
             except SandboxError as failure:
-                warn_orphaned(self.id, self.backend, failure.message)
+                failures.append(failure)
+            await self._guard.driver.aclose()
+
+        try:
+            await uninterrupted(end)
+        finally:
+            for failure in failures:
+                if not isinstance(failure, AuditSinkError):
+                    warn_orphaned(self.id, self.backend, failure.message)
+                elif exc is None:
+                    raise failure
+                else:
+                    exc.add_note(str(failure))
 
     async def _destroy(self) -> None:
         try:
-            done = await bounded(self._guard.driver.destroy)
+            with anyio.move_on_after(grace_seconds()):
+                await self._guard.driver.destroy()
+                self._killed = True
         except Exception as exc:
             error = exc if isinstance(exc, SandboxError) else self._guard.driver.translate(exc)
-            raise ConnectError(
-                f"the {self.backend} sandbox {self.id[:12]} could not be ended: "
-                f"{error.message if error else type(exc).__name__}",
-                hint="end it with `sandboxio reap --kill`, or wait for the end of its lifetime",
-            ) from exc
-        if not done:
-            warn_orphaned(self.id, self.backend, "ending it took longer than SBX_TEARDOWN_GRACE")
-            return
-        self._killed = True
+            raise self._not_ended(error.message if error else type(exc).__name__) from exc
+        if not self._killed:
+            raise self._not_ended("it took longer than SBX_TEARDOWN_GRACE")
         self._guard.ended = self._guard.ended or "it was killed"
-        await bounded(self._guard.driver.aclose)
+        await self._guard.driver.aclose()
+
+    def _not_ended(self, reason: str) -> ConnectError:
+        return ConnectError(
+            f"the {self.backend} sandbox {self.id[:12]} could not be ended: {reason}",
+            hint="end it with `sandboxio reap --kill`, or wait for the end of its lifetime",
+        )
 
     def _command(
         self,
@@ -210,6 +229,8 @@ class Sandbox:
         env: Mapping[str, str] | None,
         cwd: str | None,
         stdin: bytes | str | Pipe | None,
+        *,
+        watched: bool,
     ) -> Process:
         command = checked_command(cmd)
         variables = self._variables(env)
@@ -223,7 +244,6 @@ class Sandbox:
 
         argv = (command,) if isinstance(command, str) else command
         operation = self._recorder.operation(event, argv=argv)
-        watched = event == "stream"
         return Process(self._guard, operation, start, timeout=timeout, stdin=source, watched=watched)
 
     async def _start(self, spec: ProcessSpec) -> Execution:
@@ -243,7 +263,7 @@ class Sandbox:
         argv = INTERPRETERS.get(language)
         if argv is None:
             raise CapabilityNotSupported(
-                f"the language {language[:40]!r} is not known here",
+                f"the language {self._guard.redactor.text(repr(language))} is not known here",
                 hint=f"use one of {', '.join(sorted(INTERPRETERS))}, or run its interpreter with run()",
             )
 
@@ -267,11 +287,3 @@ class Sandbox:
 
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str]:
         return {**self._secrets, **checked_environment("env", env)}
-
-    def _require(self, flag: Capability) -> None:
-        if flag not in self._capabilities:
-            raise CapabilityNotSupported(
-                f"this {self.backend} sandbox does not support {flag.name}",
-                hint=f"choose a backend that declares {flag.name}; "
-                "`sandboxio doctor` lists what each one declares",
-            )

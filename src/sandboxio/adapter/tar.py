@@ -17,6 +17,9 @@ __all__ = ["END", "Member", "file_header", "header", "padding", "read_members"]
 
 _BLOCK: Final = tarfile.BLOCKSIZE
 _EXTENDED_LIMIT: Final = 1024 * 1024
+_PAX_TYPES: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_GNU_TYPES: Final = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_EXTENDED_TYPES: Final = (*_PAX_TYPES, *_GNU_TYPES)
 _ENCODING: Final = "utf-8"
 _ERRORS: Final = "surrogateescape"
 
@@ -74,16 +77,21 @@ class _Members:
     async def __anext__(self) -> Member:
         await self._content.skip()
         overrides: dict[str, str] = {}
+        extended_bytes = 0
         while True:
             block = await self._source.exactly(_BLOCK, at_end=b"")
             if block.count(0) == len(block):
                 raise StopAsyncIteration
             info = _parse(block)
-            if info.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE):
+            if info.type in _EXTENDED_TYPES:
+                extended_bytes += info.size
+                if extended_bytes > _EXTENDED_LIMIT:
+                    raise _malformed("the names and headers of one member are longer than 1 MiB")
+            if info.type in _PAX_TYPES:
                 records = _pax_records(await self._source.extended(info.size))
                 if info.type != tarfile.XGLTYPE:
                     overrides.update(records)
-            elif info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+            elif info.type in _GNU_TYPES:
                 key = "path" if info.type == tarfile.GNUTYPE_LONGNAME else "linkpath"
                 name = await self._source.extended(info.size)
                 overrides[key] = _decode(name.partition(b"\0")[0])

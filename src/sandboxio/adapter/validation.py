@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import posixpath
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
 
 from sandboxio.errors import ConfigurationError
 
@@ -15,18 +15,22 @@ __all__ = [
     "checked_command",
     "checked_environment",
     "checked_input",
+    "checked_language",
     "checked_metadata",
     "checked_timeout",
 ]
 
 
-def _checked_text(what: str, value: Any) -> str:
+MAX_SECONDS: Final = 100 * 365.25 * 24 * 3600
+
+
+def _checked_text(what: str, value: Any, *, errors: str = "strict") -> str:
     if not isinstance(value, str):
         raise ConfigurationError(f"{what} is {type(value).__name__}, not text", hint=f"give {what} as str")
     if "\0" in value:
         raise ConfigurationError(f"{what} holds a NUL character", hint="remove the NUL character")
     try:
-        value.encode()
+        value.encode(errors=errors)
     except UnicodeEncodeError:
         raise ConfigurationError(
             f"{what} holds a lone surrogate, which no UTF-8 text can",
@@ -42,6 +46,8 @@ def checked_command(cmd: Any) -> str | tuple[str, ...]:
         ConfigurationError: It is empty, of a wrong type, or holds what no argument can.
     """
     if isinstance(cmd, str):
+        if not cmd.strip():
+            raise ConfigurationError("the command is empty", hint="give a line for the shell")
         return _checked_text("the command", cmd)
     if not isinstance(cmd, Sequence) or isinstance(cmd, (bytes, bytearray, memoryview)):
         raise ConfigurationError(
@@ -53,7 +59,7 @@ def checked_command(cmd: Any) -> str | tuple[str, ...]:
         raise ConfigurationError("the command names no program", hint="give a program first")
     if argv[0].startswith("-"):
         raise ConfigurationError(
-            f"the program's name {argv[0][:40]!r} starts with a dash, which shells take for an option",
+            "the program's name starts with a dash, which shells take for an option",
             hint="give the program's path, such as ./-name",
         )
     return argv
@@ -68,6 +74,18 @@ def checked_code(code: object) -> str:
     return _checked_text("the code", code)
 
 
+def checked_language(language: object) -> str:
+    """The name of a language.
+
+    Raises:
+        ConfigurationError: It is no short text.
+    """
+    name = _checked_text("the language", language)
+    if not name or len(name) > 100:
+        raise ConfigurationError("the language has no name, or a very long one", hint='use "python"')
+    return name
+
+
 def checked_environment(what: str, variables: Mapping[str, str] | None) -> dict[str, str]:
     """Environment variables as a new dictionary. No value is ever part of a message.
 
@@ -75,7 +93,7 @@ def checked_environment(what: str, variables: Mapping[str, str] | None) -> dict[
         ConfigurationError: A name or a value cannot be an environment variable.
     """
     checked: dict[str, str] = {}
-    for name, value in (variables or {}).items():
+    for name, value in _items(what, variables):
         name = _checked_text(f"a name in {what}", name)
         if not name or "=" in name:
             raise ConfigurationError(
@@ -86,6 +104,16 @@ def checked_environment(what: str, variables: Mapping[str, str] | None) -> dict[
     return checked
 
 
+def _items(what: str, mapping: object) -> Iterable[tuple[object, object]]:
+    if mapping is None:
+        return ()
+    if not isinstance(mapping, Mapping):
+        raise ConfigurationError(
+            f"{what} is {type(mapping).__name__}, not a mapping", hint=f"give {what} as a dict of str"
+        )
+    return cast(Mapping[object, object], mapping).items()
+
+
 def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     """Labels of a sandbox as a new dictionary.
 
@@ -93,7 +121,7 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
         ConfigurationError: A key is empty, ours, or a key or value is no text.
     """
     checked: dict[str, str] = {}
-    for key, value in (metadata or {}).items():
+    for key, value in _items("metadata", metadata):
         key = _checked_text("a metadata key", key)
         if not key or key.startswith("sandboxio."):
             raise ConfigurationError(
@@ -114,6 +142,10 @@ def checked_timeout(timeout: object) -> float:
         raise ConfigurationError(
             f"timeout is {type(timeout).__name__}, not a number of seconds",
             hint="give a positive number of seconds; nothing runs unbounded",
+        )
+    if timeout > MAX_SECONDS:
+        raise ConfigurationError(
+            "timeout is longer than a hundred years", hint="give a number of seconds that can be waited for"
         )
     if not math.isfinite(timeout) or timeout <= 0:
         raise ConfigurationError(
@@ -145,10 +177,12 @@ def checked_input(data: Any) -> bytes:
 def absolute_path(what: str, path: object, home: str) -> str:
     """A sandbox path made absolute. `..` stays, since only the sandbox knows its links.
 
+    Bytes that are no UTF-8 stand for themselves as `os.fsdecode` writes them, as in a listing.
+
     Raises:
         ConfigurationError: It is empty or holds what no path can.
     """
-    text = _checked_text(what, path)
+    text = _checked_text(what, path, errors="surrogateescape")
     if not text:
         raise ConfigurationError(f"{what} is empty", hint='use "." for the working folder')
     return posixpath.join(home, text)

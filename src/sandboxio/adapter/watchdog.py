@@ -1,99 +1,118 @@
 """Deadlines of streams that nobody reads at the moment: the one service thread of a process.
 
 While a stream is read, waited for or written to, that call keeps its deadline. A consumer that
-turns away makes no call, and nothing is started in its event loop; so a thread with a loop of its
-own ends the tree on time. It runs no user code, starts with the first stream, ends a moment after
-the last one, and does not exist in a forked child.
+turns away makes no call, and nothing is started in its event loop; so a thread ends the tree on
+time, with an event loop of its own for just that. It runs no user code, starts with the first
+stream, ends a moment after the last one, and does not exist in a forked child.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import heapq
 import os
 import threading
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 __all__ = ["Watch", "watch"]
 
 LINGER_SECONDS: Final = 2.0
 
+End = Callable[[], Awaitable[object]]
 
+
+@dataclass(order=True, slots=True)
 class Watch:
     """A deadline that is being kept; `cancel` it when the stream has ended."""
 
-    def __init__(self, service: _Service, future: Future[None]) -> None:
-        self._service = service
-        self._future = future
+    deadline: float
+    number: int
+    _end: End | None = field(compare=False, repr=False)
+    _service: _Service = field(compare=False, repr=False)
 
     def cancel(self) -> None:
-        """Stop keeping it. Once, and from any thread."""
-        self._future.cancel()
-        self._service.release()
+        """Stop keeping it. Idempotent, and from any thread."""
+        if self.take() is not None:
+            self._service.forget()
+
+    def take(self) -> End | None:
+        """What to call, for the first who asks."""
+        end, self._end = self._end, None
+        return end
 
 
-def watch(seconds: float, end: Callable[[], Awaitable[object]]) -> Watch:
-    """Call `end` in the service thread when `seconds` have passed.
+def watch(seconds: float, end: End) -> Watch:
+    """Call `end` from the service thread when `seconds` have passed.
 
     Args:
         seconds: From now.
         end: Must be safe to call from an event loop that is not the caller's.
+
+    Raises:
+        RuntimeError: The process can start no more threads.
     """
     return _service.watch(seconds, end)
 
 
 class _Service:
+    """A heap of deadlines, and the thread that waits for the next of them."""
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._idle: asyncio.TimerHandle | None = None
-        self._watched = 0
+        self._changed = threading.Condition()
+        self._heap: list[Watch] = []
+        self._live = 0
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
 
-    def watch(self, seconds: float, end: Callable[[], Awaitable[object]]) -> Watch:
-        with self._lock:
-            loop = self._loop or self._start()
-            self._watched += 1
-            # An empty context: the caller's says which event loop library *its* thread runs.
-            submit = contextvars.Context().run
-            return Watch(self, submit(asyncio.run_coroutine_threadsafe, _after(seconds, end), loop))
+    def watch(self, seconds: float, end: End) -> Watch:
+        with self._changed:
+            if self._thread is None:
+                thread = threading.Thread(target=self._serve, name="sandboxio", daemon=True)
+                thread.start()
+                self._thread = thread
+            made = Watch(time.monotonic() + seconds, next(self._numbers), end, self)
+            heapq.heappush(self._heap, made)
+            self._live += 1
+            if self._heap[0] is made:
+                self._changed.notify()
+            return made
 
-    def release(self) -> None:
-        with self._lock:
-            self._watched -= 1
-            if not self._watched and self._loop is not None:
-                self._loop.call_soon_threadsafe(self._wait_for_more)
+    def forget(self) -> None:
+        with self._changed:
+            self._live -= 1
+            if not self._live:
+                self._heap.clear()
+                self._changed.notify()
 
-    def _start(self) -> asyncio.AbstractEventLoop:
-        loop = self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self._serve, args=(loop,), name="sandboxio", daemon=True)
-        thread.start()
-        return loop
+    def _serve(self) -> None:
+        while (due := self._wait()) is not None:
+            asyncio.run(_end_all(due))
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.run_forever()
-        finally:
-            loop.close()
-
-    def _wait_for_more(self) -> None:
-        assert self._loop is not None
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = self._loop.call_later(LINGER_SECONDS, self._end_if_idle)
-
-    def _end_if_idle(self) -> None:
-        with self._lock:
-            if self._watched or self._loop is None:
-                return
-            self._loop.stop()
-            self._loop = None
+    def _wait(self) -> Sequence[End] | None:
+        """What is due, or `None` when nothing has been watched for a moment."""
+        with self._changed:
+            while True:
+                if not self._live and not self._changed.wait_for(lambda: self._live, LINGER_SECONDS):
+                    self._thread = None
+                    return None
+                now = time.monotonic()
+                due: list[End] = []
+                while self._heap and self._heap[0].deadline <= now:
+                    end = heapq.heappop(self._heap).take()
+                    if end is not None:
+                        due.append(end)
+                        self._live -= 1
+                if due:
+                    return due
+                self._changed.wait(self._heap[0].deadline - now if self._heap else None)
 
 
-async def _after(seconds: float, end: Callable[[], Awaitable[object]]) -> None:
-    await asyncio.sleep(seconds)
-    await end()
+async def _end_all(ends: Sequence[End]) -> None:
+    await asyncio.gather(*(end() for end in ends), return_exceptions=True)
 
 
 def _forget_after_fork() -> None:

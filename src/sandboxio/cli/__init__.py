@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sandboxio._version import __version__
-from sandboxio.cli import demo, doctor
+from sandboxio.cli import demo, doctor, reap
 from sandboxio.cli.output import Output
 
 __all__ = ["main"]
@@ -22,7 +22,7 @@ FAILURE: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 
-_COMMANDS: Final = {"demo": demo, "doctor": doctor}
+_COMMANDS: Final = {"demo": demo, "doctor": doctor, "reap": reap}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -51,7 +51,8 @@ def create_sync(
             timeout=timeout,
             metadata=metadata,
             require_isolation=require_isolation,
-        )
+        ),
+        owned=True,
     )
 
 
@@ -65,10 +66,10 @@ def connect_sync(
 
     Example: `with sandboxio.connect_sync("docker://", sandbox_id) as sb: ...`
     """
-    return _open(partial(connect, target, sandbox_id, require_isolation=require_isolation))
+    return _open(partial(connect, target, sandbox_id, require_isolation=require_isolation), owned=False)
 
 
-def _open(pending: Callable[[], Awaitable[AsyncSandbox]]) -> SyncSandbox:
+def _open(pending: Callable[[], Awaitable[AsyncSandbox]], *, owned: bool) -> SyncSandbox:
     loop = LoopThread()
     opened: list[AsyncSandbox] = []
 
@@ -77,7 +78,7 @@ def _open(pending: Callable[[], Awaitable[AsyncSandbox]]) -> SyncSandbox:
 
     try:
         loop.call(opening)
-        return SyncSandbox(opened[0], loop)
+        return SyncSandbox(opened[0], loop, owned=owned)
     except BaseException:
         try:
             if opened:  # interrupted when it was there already, so nobody will ever leave its context

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxio.models import FileInfo
@@ -16,7 +16,10 @@ __all__ = ["SyncFileSystem"]
 
 
 class SyncFileSystem:
-    """The sandbox's files: `AsyncFileSystem` without `await`. Errors are the same.
+    """The sandbox's files: `AsyncFileSystem` without `await`.
+
+    As there, every method raises `PathNotFound` for a missing path, `FileSystemError` for any other
+    refusal, and `SandboxGone` when the sandbox has ended or the handle was closed.
 
     Example: `sb.files.write("in.csv", b"a,b")`
     """
@@ -36,12 +39,25 @@ class SyncFileSystem:
         """Create or replace a file; its parent must exist. Text is written as UTF-8."""
         self._loop.call(partial(self._files.write, path, data))
 
-    def upload(self, local: str | Path, path: str) -> None:
-        """Copy a local file or directory into the sandbox, as `path` itself. It streams."""
+    def upload(self, local: str | os.PathLike[str], path: str) -> None:
+        """Copy a local file or directory into the sandbox, as `path` itself. It streams.
+
+        Raises:
+            FileSystemError: The local side cannot be read, or the sandbox's side not be written.
+        """
         self._loop.call(partial(self._files.upload, local, path))
 
-    def download(self, path: str, local: str | Path) -> None:
-        """Copy a file or directory out, as `local` itself. Nothing is written outside it."""
+    def download(self, path: str, local: str | os.PathLike[str]) -> None:
+        """Copy a file or directory out, as `local` itself. It streams.
+
+        A file replaces a file at `local`. A directory needs `local` to be missing or an empty
+        directory. Nothing is ever written outside `local`: names or links that would lead out of
+        it, and devices, fail the whole download, and then nothing is left of it.
+
+        Raises:
+            PathNotFound: `path` does not exist.
+            FileSystemError: `local` is taken, or the copy would lead outside it.
+        """
         self._loop.call(partial(self._files.download, path, local))
 
     def ls(self, path: str = ".") -> tuple[FileInfo, ...]:

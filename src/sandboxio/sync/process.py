@@ -19,6 +19,8 @@ __all__ = ["SyncProcess"]
 class SyncProcess:
     """A running process: `Process` without `await`. Errors are the same.
 
+    One thread reads it at a time; `write`, `close_stdin` and `kill` may come from another.
+
     Example:
         with sb.stream(["make"]) as proc:
             for chunk in proc:
@@ -57,6 +59,8 @@ class SyncProcess:
 
         Raises:
             ConfigurationError: `stdin=PIPE` was not given, or the input was closed.
+            ExecutionError: The process has ended or reads no more.
+            SandboxGone: The sandbox ended meanwhile.
         """
         self._loop.call(partial(self._process.write, data))
 

@@ -7,7 +7,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sandboxio.api import enter
 from sandboxio.models import Capability, ExecResult, IsolationTier, Pipe
+from sandboxio.release import warn_orphaned
 from sandboxio.sync.files import SyncFileSystem
 from sandboxio.sync.process import SyncProcess
 
@@ -21,17 +23,25 @@ __all__ = ["SyncSandbox"]
 class SyncSandbox:
     """One live sandbox: `AsyncSandbox` without `await`. It owns a thread until its context is left.
 
+    Without a `with` block, `kill()` or `detach()` ends the thread, and the handle is closed. One that
+    is forgotten ends its thread with a `ResourceWarning`, and leaves the sandbox to its lifetime.
+
     Calls may come from several threads. Interrupting one (KeyboardInterrupt) ends what it had
-    started in the sandbox. Errors are those of the asynchronous methods.
+    started in the sandbox. Errors are those of the asynchronous methods; a handle that was closed
+    raises `SandboxGone`.
 
     Example:
         with sandboxio.create_sync() as sb:
             print(sb.run_code("print(6 * 7)").stdout)
     """
 
-    def __init__(self, sandbox: AsyncSandbox, loop: LoopThread) -> None:
+    def __init__(self, sandbox: AsyncSandbox, loop: LoopThread, *, owned: bool) -> None:
         self._sandbox = sandbox
         self._loop = loop
+        self._owned = owned
+        self._entered = False
+        self._ended = False
+        loop.serves(f"the {sandbox.backend} sandbox {sandbox.id}")
 
     def __repr__(self) -> str:
         return f"<SyncSandbox of {self._sandbox!r}>"
@@ -136,7 +146,10 @@ class SyncSandbox:
         cwd: str | None = None,
         stdin: bytes | str | Pipe | None = None,
     ) -> SyncProcess:
-        """Prepare a command whose output is read while it runs: `with sb.stream(…) as proc`."""
+        """Prepare a command whose output is read while it runs: `with sb.stream(…) as proc`.
+
+        Arguments and errors are those of `run`; `stdin=PIPE` lets `proc.write()` feed it.
+        """
         process = self._sandbox.stream(cmd, timeout=timeout, env=env, cwd=cwd, stdin=stdin)
         return SyncProcess(process, self._loop)
 
@@ -145,15 +158,36 @@ class SyncSandbox:
 
         Raises:
             ConnectError: The provider refused or did not answer.
+            SandboxGone: The handle was closed without ending the sandbox.
         """
+        if self._ended and not self._loop.alive:
+            return
         self._loop.call(self._sandbox.kill)
+        self._ended = True
+        self._close_outside_a_block()
 
     def detach(self) -> str:
-        """Give up ownership: the sandbox lives on to the end of its lifetime. Returns its id."""
-        return self._loop.call(self._sandbox.detach)
+        """Give up ownership: the sandbox lives on to the end of its lifetime. Returns its id.
+
+        Raises:
+            SandboxGone: The sandbox has ended, or the handle was closed.
+        """
+        sandbox_id = self._loop.call(self._sandbox.detach)
+        self._owned = False
+        self._close_outside_a_block()
+        return sandbox_id
+
+    def _close_outside_a_block(self) -> None:
+        if not self._entered:
+            self._loop.stop()
 
     def __enter__(self) -> Self:
-        self._loop.call(self._sandbox.__aenter__)
+        try:
+            self._loop.call(partial(enter, self._sandbox, owned=self._owned))
+        except BaseException:
+            self._loop.stop()
+            raise
+        self._entered = True
         return self
 
     def __exit__(
@@ -163,6 +197,11 @@ class SyncSandbox:
         traceback: TracebackType | None,
     ) -> bool | None:
         try:
-            return self._loop.call(partial(self._sandbox.__aexit__, exc_type, exc, traceback))
+            if self._loop.alive:
+                return self._loop.call(partial(self._sandbox.__aexit__, exc_type, exc, traceback))
+            if self._owned and not self._ended:
+                warn_orphaned(self.id, self.backend, "the loop that held it has ended")
+            return None
         finally:
+            self._ended = self._ended or self._owned
             self._loop.stop()

@@ -183,9 +183,8 @@ def make_sandbox(sink: RecordingSink) -> Callable[..., tuple[Sandbox, ScriptedDr
         redactor = Redactor(secrets)
         identity = Identity("box-1", "scripted", IsolationTier.CONTAINER, {"tenant_id": "t1"})
         sandbox = Sandbox(
-            guard=Guard(driver, identity, Lifetime(lifetime), redactor),  # type: ignore[arg-type]
+            guard=Guard(driver, identity, EVERYTHING, Lifetime(lifetime), redactor),  # type: ignore[arg-type]
             recorder=Recorder(identity, AuditConfig(sinks=(sink,), **audit), redactor),
-            capabilities=EVERYTHING,
             secrets=secrets or {},
             owned=owned,
         )

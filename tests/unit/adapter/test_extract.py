@@ -88,6 +88,33 @@ async def test_an_endless_name_is_refused_before_it_fills_the_memory():
                 pass
 
 
+async def test_many_extended_headers_before_one_member_are_refused_before_they_fill_the_memory():
+    info = tarfile.TarInfo("pax")
+    record = b"600000 comment=" + b"x" * (600_000 - 16) + b"\n"
+    info.type, info.size = tarfile.XHDTYPE, len(record)
+    one = info.tobuf(tarfile.USTAR_FORMAT) + record + padding(len(record))
+    async with aclosing(pieces(one * 3)) as chunks:
+        with pytest.raises(FileSystemError, match="longer than"):
+            async for _ in read_members(chunks):
+                pass
+
+
+async def test_folders_that_no_member_names_are_counted_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("sandboxio.adapter.extract._ENTRY_LIMIT", 100)
+    members = [(f"tree/{number}/" + "d/" * 50 + "f", {}, b"") for number in range(3)]
+    with pytest.raises(FileSystemError, match="more than 100 entries"):
+        await unpack(archive(ROOT, *members), tmp_path / "out")
+
+
+async def test_link_targets_are_bounded_in_all(tmp_path, monkeypatch):
+    monkeypatch.setattr("sandboxio.adapter.extract._LINK_BYTES_LIMIT", 10_000)
+    members = [
+        (f"tree/{number}", {"type": tarfile.SYMTYPE, "linkname": "x" * 4000}, b"") for number in range(3)
+    ]
+    with pytest.raises(FileSystemError, match="download parts"):
+        await unpack(archive(ROOT, *members), tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "record",
     [b"99999999999 path=x\n", b"path=x\n", b"5 a\n", b"x 1=2\n", b"11 size=-1\n", b"12 size=1e9\n", b"0 =\n"],
@@ -147,6 +174,8 @@ HOSTILE = {
     ],
     "a file as a folder": [("tree/f", {}, b"x"), ("tree/f/evil", {}, b"x")],
     "more bytes than allowed": [("tree/f", {}, b"x" * 2000)],
+    "a tree that is too deep": [("tree/" + "d/" * 300 + "f", {}, b"x")],
+    "a link with an endless target": [("tree/l", {"type": tarfile.SYMTYPE, "linkname": "x" * 5000}, b"")],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from uuid import uuid4
 
@@ -215,6 +216,51 @@ async def test_a_malformed_request_is_refused_before_anything_is_prepared(make, 
     with pytest.raises(ConfigurationError):
         await create(provisioner, **changes)
     assert provisioner.prepared == 0
+
+
+async def test_a_sink_that_must_not_fail_leaves_no_connected_handle_open(make):
+    class Broken:
+        async def emit(self, event):
+            raise OSError("disk full")
+
+    provisioner = make(audit=AuditConfig(sinks=(Broken(),), on_sink_failure="fail"))
+    with pytest.raises(AuditSinkError):
+        await attach(provisioner, "abc")
+    assert provisioner.driver.closed == 1
+    assert provisioner.driver.destroyed == 0
+
+
+@pytest.mark.parametrize("variable", ["SBX_TEARDOWN_GRACE", "SBX_AUDIT_TIMEOUT"])
+async def test_a_malformed_time_in_the_environment_is_refused_at_creation(make, monkeypatch, variable):
+    monkeypatch.setenv(variable, "abc")
+    provisioner = make()
+    with pytest.raises(ConfigurationError, match=variable):
+        await create(provisioner)
+    with pytest.raises(ConfigurationError, match=variable):
+        await attach(provisioner, "abc")
+    assert provisioner.prepared == 0
+
+
+async def test_an_adapter_that_declares_more_than_it_has_is_refused(make):
+    provisioner = make(capabilities=Capability.NETWORK_POLICY | Capability.FILESYSTEM)
+    with pytest.raises(CreationError, match="without the ports"):
+        await create(provisioner)
+    assert provisioner.existing == set()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_two_native_cancellations_leave_nothing_either(make):
+    for first in range(12):
+        provisioner = make()
+        task = asyncio.create_task(create(provisioner))
+        for _ in range(first):
+            await asyncio.sleep(0)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        results = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(results[0], BaseException):
+            assert provisioner.existing == set(), first
 
 
 async def test_an_unverified_tier_warns_once_a_backend(make):

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import anyio
 
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError
 from sandboxio_docker.multiplex import FrameReader
 from sandboxio_docker.stream import ByteStream
 
-__all__ = ["Attachment", "Container", "ExecState", "gone"]
+__all__ = ["Answer", "Attachment", "Container", "ExecState", "gone"]
 
 SHELL: Final = "/bin/sh"
+_NOT_FOUND: Final = 404
+_REMOVAL_CHECKS: Final = 200
+_REMOVAL_PAUSE: Final = 0.02
 _SCRIPT_OUTPUT_LIMIT: Final = 64 * 1024
+_CODE_TRIES: Final = 40
+_CODE_PAUSE: Final = 0.005
 
 
 def gone(exc: EngineError) -> bool:
     """Whether the engine says that the container, or the execution with it, is no more."""
     text = exc.message.lower()
-    return exc.status == 404 or "is not running" in text or "is already in progress" in text
+    return exc.status == _NOT_FOUND or "is not running" in text or "is already in progress" in text
 
 
 @dataclass(frozen=True, slots=True)
 class ExecState:
-    """What the engine knows about an execution."""
+    """What the engine knows about an execution.
+
+    Attributes:
+        running: It is being started, or runs.
+        code: Its leader's exit code, once it does not.
+        begun: Its program was started.
+    """
 
     running: bool
     code: int | None
+    begun: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,14 @@ class Attachment:
 
     stream: ByteStream
     frames: FrameReader
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a script of this adapter's own wrote, and how it ended; `None` when it has not."""
+
+    output: bytes
+    code: int | None
 
 
 class Container:
@@ -77,6 +99,23 @@ class Container:
         except EngineError as exc:
             if not gone(exc):
                 raise
+            if "already in progress" in exc.message:
+                await self._until_removed()
+
+    async def put_archive(self, folder: str, archive: AsyncIterator[bytes], size: int) -> None:
+        """Have the engine unpack a tar archive of `size` bytes, as root, into a folder."""
+        await self.engine.upload(f"/containers/{self.id}/archive", archive, size, path=folder)
+
+    async def _until_removed(self) -> None:
+        """Wait for a removal that the engine began by itself."""
+        for _ in range(_REMOVAL_CHECKS):
+            try:
+                await self.inspect()
+            except EngineError as exc:
+                if exc.status == _NOT_FOUND:
+                    return
+                raise
+            await anyio.sleep(_REMOVAL_PAUSE)
 
     async def create_exec(
         self,
@@ -109,10 +148,10 @@ class Container:
         """Whether an execution runs, and its leader's exit code once it does not."""
         answer = await self.engine.get(f"/exec/{exec_id}/json")
         running = bool(answer["Running"])
-        return ExecState(running, None if running else answer.get("ExitCode"))
+        return ExecState(running, None if running else answer.get("ExitCode"), bool(answer.get("Pid")))
 
-    async def run_script(self, script: str, *arguments: str) -> bytes:
-        """Run a short script of this adapter's own in the container's shell; returns what it wrote."""
+    async def run_script(self, script: str, *arguments: str) -> Answer:
+        """Run a short script of this adapter's own in the container's shell."""
         exec_id = await self.create_exec([SHELL, "-c", script, "sh", *arguments])
         attachment = await self.start_exec(exec_id)
         output = bytearray()
@@ -125,4 +164,11 @@ class Container:
                     output += chunk.data
         finally:
             attachment.stream.close()
-        return bytes(output)
+        code = None
+        for _ in range(_CODE_TRIES):
+            state = await self.inspect_exec(exec_id)
+            if not state.running:
+                code = state.code
+                break
+            await anyio.sleep(_CODE_PAUSE)
+        return Answer(bytes(output), code)

@@ -48,6 +48,8 @@ class DockerDriver:
         pids_limit: The cap on processes.
         user: Who runs in it.
         has_shell: Whether it has a shell; without one there are no files and no text commands.
+        numbered: See `DockerProcesses`.
+        bulk: Whether the engine's archive API reaches what the sandbox sees.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class DockerDriver:
         pids_limit: int,
         user: User,
         has_shell: bool,
+        numbered: bool,
+        bulk: bool,
     ) -> None:
         self._container = container
         self._oom = oom
@@ -72,9 +76,19 @@ class DockerDriver:
         self._client: DockerClient | None = None
         self._native: NativeContainer | None = None
         self._processes = DockerProcesses(
-            container, oom, pids_limit=pids_limit, has_shell=has_shell, destroy=self.destroy
+            container,
+            oom,
+            pids_limit=pids_limit,
+            has_shell=has_shell,
+            numbered=numbered,
+            key=creation_id,
+            destroy=self.destroy,
         )
-        self._files = DockerFiles(self._processes, user, limits.disk_mb) if has_shell else None
+        self._files = (
+            DockerFiles(self._processes, user, limits.disk_mb, container if bulk else None)
+            if has_shell
+            else None
+        )
 
     @property
     def capabilities(self) -> Capability:

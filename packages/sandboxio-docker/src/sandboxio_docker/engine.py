@@ -140,6 +140,23 @@ class Engine:
         finally:
             exchange.close()
 
+    async def upload(self, path: str, data: AsyncIterator[bytes], size: int, /, **query: str) -> None:
+        """Put a tar archive of exactly `size` bytes as it comes."""
+        exchange = await self._open(f"PUT {path}", DEFAULT_TIMEOUT)
+        try:
+            headers = {
+                "Content-Type": "application/x-tar",
+                "Content-Length": str(size),
+                "Connection": "close",
+            }
+            await exchange.send_head("PUT", await self._target(path, query), headers)
+            async for piece in data:
+                await exchange.send_body(piece)
+            await exchange.end_request()
+            await exchange.head()
+        finally:
+            exchange.close()
+
     async def hijack(self, path: str, body: Any, *, timeout: float = DEFAULT_TIMEOUT) -> Hijacked:
         """Post JSON and take the connection over for raw streams."""
         data = json.dumps(body).encode()

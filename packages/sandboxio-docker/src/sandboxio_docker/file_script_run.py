@@ -8,14 +8,16 @@ from typing import Self
 import anyio
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessPort, ProcessSpec
-from sandboxio.errors import FileSystemError
+from sandboxio.errors import ConnectError, FileSystemError
 from sandboxio.models import OutputChunk
 from sandboxio_docker.file_errors import file_error
 
 __all__ = ["ScriptRun"]
 
 _REASON_LIMIT = 16 * 1024
+_LINE_LIMIT = 4096
 _FILE_TIMEOUT = 3600.0
+_CUT_OFF_CODES = (126, 128, 137)
 _KILL_SECONDS = 5.0
 
 
@@ -53,6 +55,8 @@ class ScriptRun:
             if newline:
                 self._rest = rest
                 return line.decode("ascii", "replace")
+            if len(head) > _LINE_LIMIT:
+                raise FileSystemError(f"reading {self._path!r} gave something that is no file")
         return None
 
     async def piece(self) -> bytes | None:
@@ -83,7 +87,7 @@ class ScriptRun:
             output += piece
             if len(output) > limit:
                 raise FileSystemError(
-                    f"what there is to say about {self._path[:200]!r} is larger than {limit} bytes"
+                    f"what there is to say about {self._path!r} is larger than {limit} bytes"
                 )
         return bytes(output)
 
@@ -130,6 +134,8 @@ class ScriptRun:
         await self._drain()
         ended = await self._handle.wait()
         self._finished = True
+        if ended.code is None or ended.code in _CUT_OFF_CODES:
+            raise ConnectError(f"a file operation on {self._path!r} was cut off")
         if ended.code != 0:
             reason = self._reason.decode("utf-8", "replace")
             raise file_error(self._path, ended.code, reason, self._disk_mb)

@@ -18,6 +18,7 @@ __all__ = [
     "NOT_A_DIRECTORY",
     "NOT_A_FILE",
     "NO_TAR",
+    "PLACE",
     "READ",
     "READ_TREE",
     "REMOVE",
@@ -79,6 +80,14 @@ size=$(stat -c '%s' -- "$part" 2>/dev/null || wc -c <"$part")
 mv -f -- "$part" "$1" || fail
 """
 """$1 the path, $2 a new name beside it, $3 the umask, $4 the size, $5 a mode the umask cannot give."""
+
+PLACE: Final = r"""
+fail() { rm -f -- "$part"; exit "$1"; }
+part=$2
+[ -d "$1" ] && fail 81
+mv -f -- "$part" "$1" || fail $?
+"""
+"""$1 the path, $2 a file on the same file system that is to be there."""
 
 READ_TREE: Final = r"""
 [ -e "$1" ] || [ -L "$1" ] || exit 80

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sandboxio.adapter.provision import LABEL_MANAGED, CreateRequest
+from sandboxio.adapter.provision import LABEL_CREATION, LABEL_MANAGED, CreateRequest
 from sandboxio_docker.budget import Budget
 from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.container import SHELL
@@ -135,14 +135,17 @@ def _host_config(request: CreateRequest, config: DockerConfig, plan: Plan) -> di
         "Runtime": plan.runtime,
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
         "Mounts": [
-            _volume(HOME, budget.work_bytes, "0700", plan, copy=False),
-            _volume("/tmp", budget.small_bytes, "1777", plan, copy=False),  # noqa: S108 -- inside the sandbox
-            *(_volume(path, budget.small_bytes, "0755", plan, copy=True) for path in plan.volumes),
+            _volume(HOME, budget.work_bytes, "0700", plan, request.creation_id, copy=False),
+            _volume("/tmp", budget.small_bytes, "1777", plan, request.creation_id, copy=False),  # noqa: S108 -- inside the sandbox
+            *(
+                _volume(path, budget.small_bytes, "0755", plan, request.creation_id, copy=True)
+                for path in plan.volumes
+            ),
         ],
     }
 
 
-def _volume(target: str, size: int, mode: str, plan: Plan, *, copy: bool) -> dict[str, Any]:
+def _volume(target: str, size: int, mode: str, plan: Plan, creation: str, *, copy: bool) -> dict[str, Any]:
     """An anonymous volume in memory: its size is enforced, and it goes with its container."""
     inodes = max(size // _BYTES_PER_INODE, _FEWEST_INODES)
     options = [f"size={size}", f"nr_inodes={inodes}", "nosuid", "nodev"]
@@ -156,7 +159,7 @@ def _volume(target: str, size: int, mode: str, plan: Plan, *, copy: bool) -> dic
         "Target": target,
         "VolumeOptions": {
             "NoCopy": not copy,
-            "Labels": {LABEL_MANAGED: "true", LABEL_PROCESS: plan.process},
+            "Labels": {LABEL_MANAGED: "true", LABEL_PROCESS: plan.process, LABEL_CREATION: creation},
             "DriverConfig": {
                 "Name": "local",
                 "Options": {"type": "tmpfs", "device": "tmpfs", "o": ",".join(options)},

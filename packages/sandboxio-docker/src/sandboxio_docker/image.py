@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ __all__ = ["DEFAULT_IMAGE", "Image", "chosen_image", "find_image", "inspect_imag
 DEFAULT_IMAGE: Final = "python:3.12-slim"
 _USUAL_PLACES: Final = ("/work", "/tmp", "/dev/shm")  # noqa: S108 -- inside the sandbox
 _PULL_IDLE_SECONDS: Final = 120
+_NAME_LIMIT: Final = 512
+_PART: Final = r"[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*"
+_NAME: Final = re.compile(
+    rf"{_PART}(?::\d{{1,5}}(?=/))?(?:/{_PART})*(?::[\w][\w.-]{{0,127}})?(?:@{_PART}:[0-9a-fA-F]{{32,}})?",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,7 @@ def chosen_image(template: str | None, configured: str | None) -> str:
         ConfigurationError: It cannot be the name of an image.
     """
     name = template or configured or os.environ.get("SBX_DOCKER_IMAGE") or DEFAULT_IMAGE
-    if (
-        not name.isascii()
-        or not name.isprintable()
-        or any(c in name for c in " ?#%\\")
-        or name.startswith(("/", "-"))
-    ):
+    if len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{name[:80]!r} is not the name of an image",
             hint="write it as [registry[:port]/]name[:tag] or name@sha256:…",

@@ -31,6 +31,7 @@ __all__ = ["Description", "describe", "kill_managed", "list_managed", "remove_cr
 _SETTLE_TRIES: Final = 5
 _SETTLE_PAUSE: Final = 0.1
 _NOT_FOUND: Final = 404
+_IN_USE: Final = 409
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +117,38 @@ async def kill_managed(engine: Engine, sandbox_id: str) -> None:
 
 
 async def remove_created(engine: Engine, creation_id: str) -> None:
-    """Remove whatever carries a creation id, also what the engine is still busy making."""
-    for attempt in range(_SETTLE_TRIES):
-        found = await _list(engine, f"{LABEL_CREATION}={creation_id}")
+    """Remove whatever carries a creation id, also what the engine is still busy making.
+
+    Volumes are looked for by themselves: an engine that is told to remove a container which it is
+    just starting can lose track of them.
+    """
+    label = f"{LABEL_CREATION}={creation_id}"
+    removed = False
+    for _ in range(_SETTLE_TRIES):
+        found = await _list(engine, label)
         for row in found:
             await Container(engine, str(row["Id"])).remove()
-        if found and attempt:
+        if removed and not found:
+            break
+        removed = removed or bool(found)
+        await anyio.sleep(_SETTLE_PAUSE)
+    for _ in range(_SETTLE_TRIES):
+        if not await _remove_volumes(engine, label):
             return
         await anyio.sleep(_SETTLE_PAUSE)
+
+
+async def _remove_volumes(engine: Engine, label: str) -> int:
+    """Remove volumes, and return how many there were."""
+    answer = await engine.get("/volumes", filters=json.dumps({"label": [label]}))
+    names = [str(volume["Name"]) for volume in answer.get("Volumes") or ()]
+    for name in names:
+        try:
+            await engine.request("DELETE", f"/volumes/{name}")
+        except EngineError as exc:
+            if exc.status not in (_NOT_FOUND, _IN_USE):
+                raise
+    return len(names)
 
 
 async def _inspect(engine: Engine, sandbox_id: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class OomWatch:
     async def read_kernel_count(self) -> int:
         """Correct the number by the kernel's and return it."""
         if self._has_shell:
-            text = (await self._container.run_script(COUNT_SCRIPT)).strip()
+            text = (await self._container.run_script(COUNT_SCRIPT)).output.strip()
             if text.isdigit():
                 with self._lock:
                     self._drain()

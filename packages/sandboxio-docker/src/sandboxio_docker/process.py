@@ -2,7 +2,8 @@
 
 A command starts through a few lines of shell that put a number on it (see `sandboxio_docker.kill`),
 enter the working folder, see whether the program exists, report all that in one line, and give way
-to the command with `exec`. The line comes before any code of the user's, so it cannot be forged.
+to the command with `exec`. Another process of the sandbox could write such a line in its stead, so a
+line that says that nothing runs is believed only when the engine says so too.
 In an image without a shell a tuple is started directly, and ending it ends the sandbox.
 """
 
@@ -24,9 +25,9 @@ from sandboxio.errors import (
     SandboxGone,
 )
 from sandboxio.models import OutputChunk
-from sandboxio_docker.container import SHELL, Attachment, Container
+from sandboxio_docker.container import SHELL, Attachment, Container, ExecState
 from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
-from sandboxio_docker.kill import kill_tree, new_marker
+from sandboxio_docker.kill import MARKER_VARIABLE, kill_tree, new_marker
 from sandboxio_docker.oom import OomSince, OomWatch
 from sandboxio_docker.stream import ByteStream
 
@@ -36,15 +37,15 @@ WRAPPER: Final = r"""
 ulimit -x "$1" 2>/dev/null || ulimit -w "$1" 2>/dev/null
 if [ "$2" ] && ! cd -- "$2" 2>/dev/null; then
     if [ -e "$2" ]; then echo refused; else echo nowhere; fi
-    exit 0
+    exit 118
 fi
 shift 2
 case $1 in
 */*)
-    [ -e "$1" ] || { echo missing; exit 0; }
-    [ -f "$1" ] && [ -x "$1" ] || { echo unusable; exit 0; }
+    [ -e "$1" ] || { echo missing; exit 118; }
+    [ -f "$1" ] && [ -x "$1" ] || { echo unusable; exit 118; }
     ;;
-*) command -v "$1" >/dev/null 2>&1 || { echo missing; exit 0; } ;;
+*) command -v "$1" >/dev/null 2>&1 || { echo missing; exit 118; } ;;
 esac
 echo "ready $$"
 command -v nice >/dev/null 2>&1 && exec nice -n 19 "$@"
@@ -57,8 +58,16 @@ ARGUMENT_LIMIT: Final = 128 * 1024 - 1
 """The longest argument or variable that Linux passes to a program, in bytes."""
 
 ENGINE_TEXT: Final = b"OCI runtime exec failed"
+_NOT_BEGUN: Final = (1, 126, 127, 128)
+_BEGIN_PAUSE: Final = 0.005
+_CONFIRM_TRIES: Final = 200
+_WRAPPER_WORDS: Final = ("missing", "unusable", "nowhere", "refused")
 _UNDO_SECONDS: Final = 5.0
 _MISSING_PROGRAM: Final = ("no such file or directory", "executable file not found", "permission denied")
+
+
+_NOT_STARTED_CODE: Final = 118
+"""What the wrapper ends with when it did not become the command; the engine confirms its word."""
 
 
 class DockerProcesses:
@@ -69,6 +78,8 @@ class DockerProcesses:
         oom: What knows about kills for want of memory.
         pids_limit: The cap on processes, for messages.
         has_shell: Whether the image has `/bin/sh`.
+        numbered: Whether the runtime keeps the limit that carries an execution's number.
+        key: What the numbers of this sandbox are sealed with; it never enters the sandbox.
         destroy: Ends the sandbox: the only way to end a process without a shell's help.
     """
 
@@ -79,12 +90,16 @@ class DockerProcesses:
         *,
         pids_limit: int,
         has_shell: bool,
+        numbered: bool,
+        key: str,
         destroy: Callable[[], Awaitable[None]],
     ) -> None:
         self._container = container
         self._oom = oom
         self._pids_limit = pids_limit
         self._has_shell = has_shell
+        self._numbered = numbered
+        self._key = key
         self._destroy = destroy
         self._open: set[ByteStream] = set()
 
@@ -120,11 +135,16 @@ class DockerProcesses:
 
     async def _start_wrapped(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle | None:
         """Start through the shell; `None` when there turns out to be none."""
-        marker = new_marker()
+        marker = new_marker(self._key)
+        env = spec.env if self._numbered else {**spec.env, MARKER_VARIABLE: marker}
+
+        async def kill(leader: str = "") -> None:
+            await kill_tree(self._container, exec_id, marker, leader, numbered=self._numbered, key=self._key)
+
         before = self._oom.count
         exec_id = await self._container.create_exec(
             [SHELL, "-c", WRAPPER, "sh", marker, spec.cwd or "", *command],
-            env=spec.env,
+            env=env,
             stdin=spec.open_stdin,
         )
         attachment: Attachment | None = None
@@ -132,7 +152,7 @@ class DockerProcesses:
             attachment = await self._container.start_exec(exec_id)
             status = await read_status(attachment.frames)
         except BaseException:
-            await self._undo(attachment, lambda: kill_tree(self._container, exec_id, marker, ""))
+            await self._undo(attachment, kill)
             raise
         if status.leader is not None:
             leader = status.leader
@@ -140,10 +160,22 @@ class DockerProcesses:
                 exec_id,
                 attachment,
                 OomSince(self._oom, before),
-                kill=lambda: kill_tree(self._container, exec_id, marker, leader),
+                kill=lambda: kill(leader),
                 read_already=status.behind,
             )
-        attachment.stream.close()
+        attachment.stream.close()  # the engine tells no end while output of it is unread
+        try:
+            begun = await self._confirm_not_started(exec_id, by_wrapper=status.text in _WRAPPER_WORDS)
+        except BaseException:
+            await self._undo(attachment, kill)
+            raise
+        if begun:
+            await kill()
+            raise ConnectError(
+                "another process of the sandbox has interfered with the start of an execution, "
+                "which was ended",
+                hint="end what runs in the background of this sandbox, or create a new one",
+            )
         match status.text:
             case "missing":
                 return FinishedProcess(127, f"{command[0]}: not found\n", missing=True)
@@ -152,12 +184,21 @@ class DockerProcesses:
             case "nowhere":
                 raise PathNotFound(f"the working folder {spec.cwd} does not exist")
             case "refused":
-                raise FileSystemError(
-                    f"the working folder {spec.cwd} cannot be entered",
-                    hint="give a folder that the sandbox's user may enter, such as /work",
-                )
+                raise _cannot_enter(spec.cwd)
             case text:
                 return await self._refused(text, SHELL)
+
+    async def _confirm_not_started(self, exec_id: str, *, by_wrapper: bool) -> bool:
+        """Whether, by the engine's word, something has begun although its first line says otherwise.
+
+        The line comes from inside the sandbox, where any process of the same user can write it.
+        """
+        for _ in range(_CONFIRM_TRIES):
+            state = await self._container.inspect_exec(exec_id)
+            if not state.running and state.code is not None:
+                return state.code not in ((_NOT_STARTED_CODE,) if by_wrapper else _NOT_BEGUN)
+            await anyio.sleep(_BEGIN_PAUSE)
+        return True
 
     async def _start_direct(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle:
         before = self._oom.count
@@ -167,13 +208,12 @@ class DockerProcesses:
         attachment: Attachment | None = None
         try:
             attachment = await self._container.start_exec(exec_id)
-            first = await attachment.frames.receive()
-            failed = first is not None and first.data.startswith(ENGINE_TEXT)
-            state = await self._container.inspect_exec(exec_id) if failed else None
+            state = await self._until_begun(exec_id)
+            first = None if state.running else await attachment.frames.receive()
         except BaseException:
             await self._undo(attachment, self._destroy)
             raise
-        if first is not None and state is not None and state.code in (126, 127, 128):
+        if first is not None and first.data.startswith(ENGINE_TEXT) and state.code in _NOT_BEGUN:
             attachment.stream.close()
             return await self._refused_directly(first.data.decode("utf-8", "replace"), command[0], spec.cwd)
         return self._handle(
@@ -204,6 +244,14 @@ class DockerProcesses:
             read_already=read_already,
         )
 
+    async def _until_begun(self, exec_id: str) -> ExecState:
+        """Without a shell's word, the engine is asked until it has started the program, or failed to."""
+        while True:
+            state = await self._container.inspect_exec(exec_id)
+            if state.begun or state.code is not None:
+                return state
+            await anyio.sleep(_BEGIN_PAUSE)
+
     async def _undo(self, attachment: Attachment | None, kill: Callable[[], Awaitable[None]]) -> None:
         """End what a failure or a cancellation interrupted, whatever had become of it."""
         with anyio.CancelScope(shield=True):
@@ -216,6 +264,8 @@ class DockerProcesses:
         """Without a shell, the engine's words are the only ones there are; it writes them to stdout."""
         lowered = text.lower()
         if cwd is not None and ("chdir to cwd" in lowered or "mkdir" in lowered) and cwd in text:
+            if "not a directory" in lowered:
+                raise _cannot_enter(cwd)
             raise PathNotFound(f"the working folder {cwd} does not exist")
         if "permission denied" in lowered or "exec format error" in lowered:
             return FinishedProcess(126, f"{program}: cannot be executed: {text.strip()}\n", missing=False)
@@ -245,6 +295,13 @@ class DockerProcesses:
         raise ConnectError(
             f"the engine could not start an execution: {text.strip()[:500] or 'no reason given'}"
         )
+
+
+def _cannot_enter(cwd: str | None) -> FileSystemError:
+    return FileSystemError(
+        f"the working folder {cwd} cannot be entered",
+        hint="give a folder that the sandbox's user may enter, such as /work",
+    )
 
 
 def _require_fitting(command: Sequence[str], spec: ProcessSpec) -> None:

@@ -7,12 +7,14 @@ import time
 from typing import Final
 from weakref import WeakValueDictionary
 
+import anyio
+
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.provision import CreateRequest, Launched
 from sandboxio.adapter.threads import BlockingCalls
 from sandboxio.audit import AuditConfig
 from sandboxio.errors import ConfigurationError, CreationError, SandboxError
-from sandboxio.models import Capability
+from sandboxio.models import Capability, IsolationTier
 from sandboxio_docker.address import Address, resolve_address
 from sandboxio_docker.budget import plan_budget
 from sandboxio_docker.config import DockerConfig
@@ -20,8 +22,8 @@ from sandboxio_docker.container import SHELL, Container
 from sandboxio_docker.driver import ALL_CAPABILITIES, DockerDriver
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError, translate
-from sandboxio_docker.hardening import Plan, container_body
-from sandboxio_docker.image import chosen_image, find_image
+from sandboxio_docker.hardening import LABEL_PROCESS, Plan, container_body
+from sandboxio_docker.image import Image, chosen_image, find_image
 from sandboxio_docker.managed import describe, remove_created
 from sandboxio_docker.oom import OomWatch
 from sandboxio_docker.reaper import reaper, reaper_enabled
@@ -105,7 +107,7 @@ class DockerProvisioner:
         budget = plan_budget(request.resources, len(image.volumes))
         key = (image.id, image.user)
         if key not in self._users:
-            self._users[key] = await resolve_user(engine, request, image.id, image.user, self.config.user)
+            self._users[key] = await self._resolve_user(engine, request, image)
         return Plan(
             image=image.id,
             template=name,
@@ -120,9 +122,8 @@ class DockerProvisioner:
     async def launch(self, request: CreateRequest, prepared: Plan) -> Launched:
         """Arm the reaper, create, start."""
         engine = await self.engine()
-        facts = await self.facts()
-        if reaper_enabled():
-            await self.threads.run(reaper().hold, request.creation_id, engine.transport.address)
+        await self._arm_reaper(engine, request)
+        tier = (await self.facts()).runtime_tier(prepared.runtime)[1]
         shell = prepared.image not in self._without_shell
         try:
             try:
@@ -146,12 +147,14 @@ class DockerProvisioner:
             pids_limit=self.config.pids_limit,
             user=prepared.user,
             has_shell=shell,
+            numbered=tier is not IsolationTier.GVISOR,
+            bulk=tier is not IsolationTier.GVISOR,
         )
         return Launched(
             id=container.id,
             driver=driver,
             capabilities=driver.capabilities,
-            isolation=facts.runtime_tier(prepared.runtime)[1],
+            isolation=tier,
             lifetime=Lifetime(request.timeout),
             metadata=request.metadata,
             loosened=self.config.loosened,
@@ -191,6 +194,8 @@ class DockerProvisioner:
             pids_limit=found.pids_limit,
             user=found.user,
             has_shell=found.has_shell,
+            numbered=tier is not IsolationTier.GVISOR,
+            bulk=tier is not IsolationTier.GVISOR,
         )
         return Launched(
             id=found.id,
@@ -205,6 +210,26 @@ class DockerProvisioner:
     def translate(self, exc: Exception) -> SandboxError | None:
         """See `sandboxio_docker.errors.translate`."""
         return translate(exc)
+
+    async def _arm_reaper(self, engine: Engine, request: CreateRequest) -> None:
+        if reaper_enabled():
+            await self.threads.run(reaper().hold, request.creation_id, engine.transport.address)
+
+    async def _resolve_user(self, engine: Engine, request: CreateRequest, image: Image) -> User:
+        """Looking into an image takes a container, which must not outlive a killed process either."""
+        await self._arm_reaper(engine, request)
+        try:
+            return await resolve_user(
+                engine,
+                request,
+                image.id,
+                image.user,
+                self.config.user,
+                {LABEL_PROCESS: reaper().process_id},
+            )
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.threads.run(reaper().drop, request.creation_id)
 
     async def _start(
         self, engine: Engine, request: CreateRequest, plan: Plan, *, shell: bool

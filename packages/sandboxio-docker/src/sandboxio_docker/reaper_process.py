@@ -75,6 +75,7 @@ def _sweep(engine: dict[str, Any], kept: set[str], label: str) -> set[str]:
             if creation not in kept:
                 container.remove(force=True, v=True)
                 gone.add(creation)
+        client.volumes.prune(filters={"label": label})  # of those that are in use, none
     finally:
         client.close()
     return gone

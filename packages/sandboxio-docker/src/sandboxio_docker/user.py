@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,16 +38,22 @@ NOBODY_IN_PARTICULAR: Final = User(65532, 65532)
 
 
 async def resolve_user(
-    engine: Engine, request: CreateRequest, image: str, declared: str, configured: str | None
+    engine: Engine,
+    request: CreateRequest,
+    image: str,
+    declared: str,
+    configured: str | None,
+    labels: Mapping[str, str],
 ) -> User:
     """The user of a container.
 
     Args:
         engine: The engine.
-        request: Whose labels a container carries that is made to look into the image.
+        request: For whom a container is made to look into the image.
         image: The image's id.
         declared: The image's `USER`.
         configured: `uid` or `uid:gid` of the configuration, which goes before.
+        labels: What that container carries beside the request's labels, so that the reaper finds it.
 
     Raises:
         CreationError: The image names a user that it does not contain.
@@ -60,7 +67,7 @@ async def resolve_user(
     if name.isdecimal() and group.isdecimal():
         found = User(int(name), int(group))
     else:
-        found = _look_up(name, group, await _read_accounts(engine, request, image), image)
+        found = _look_up(name, group, await _read_accounts(engine, request, image, labels), image)
     if max(found.uid, found.gid) > _HIGHEST:
         raise CreationError(f"the image's user {declared[:80]!r} is out of range")
     return NOBODY_IN_PARTICULAR if found.uid == 0 else found
@@ -89,10 +96,17 @@ def _look_up(name: str, group: str, accounts: dict[str, str], image: str) -> Use
     return User(uid, int(found))
 
 
-async def _read_accounts(engine: Engine, request: CreateRequest, image: str) -> dict[str, str]:
+async def _read_accounts(
+    engine: Engine, request: CreateRequest, image: str, labels: Mapping[str, str]
+) -> dict[str, str]:
     """Read two files out of a container that is never started."""
     name = f"sandboxio-look-{request.creation_id}"
-    body = {"Image": image, "Entrypoint": ["/"], "Labels": request.labels, "NetworkDisabled": True}
+    body = {
+        "Image": image,
+        "Entrypoint": ["/"],
+        "Labels": {**request.labels, **labels},
+        "NetworkDisabled": True,
+    }
     accounts: dict[str, str] = {}
     # Shielded, since a cancelled create request may still be carried out.
     with anyio.CancelScope(shield=True), anyio.fail_after(_PEEK_SECONDS):

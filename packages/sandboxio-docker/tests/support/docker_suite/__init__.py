@@ -1,0 +1,1 @@
+"""What the tests of the Docker adapter share: images, the type of a fixture, a misbehaving engine."""

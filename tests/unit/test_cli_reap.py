@@ -1,0 +1,184 @@
+"""`sandboxio reap`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import anyio
+import pytest
+
+import sandboxio
+from sandboxio import Capability, ConnectError, IsolationTier, ManagedSandbox
+from sandboxio.cli import main
+
+CREATED = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+EXPIRES = datetime(2026, 5, 4, 3, 7, 1, tzinfo=UTC)
+
+
+class ShelfConfig:
+    backend_name: ClassVar[str] = "shelf"
+    template: ClassVar[str | None] = None
+
+    @classmethod
+    def from_dsn(cls, template: str | None, params: Mapping[str, str]) -> ShelfConfig:
+        return cls()
+
+
+class BareBackend:
+    """Cannot list anything."""
+
+    config_type = ShelfConfig
+    name = "shelf"
+    capabilities = Capability.RUN_COMMAND
+    isolation = IsolationTier.CONTAINER
+
+    def __init__(self, config: ShelfConfig) -> None:
+        pass
+
+
+class ShelfBackend(BareBackend):
+    """Holds one running sandbox and one that was stopped."""
+
+    left: ClassVar[list[ManagedSandbox]] = []
+    stubborn: ClassVar[set[str]] = set()
+
+    async def list_managed(self) -> tuple[ManagedSandbox, ...]:
+        await anyio.lowlevel.checkpoint()
+        return tuple(self.left)
+
+    async def kill_managed(self, sandbox_id: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        if sandbox_id in self.stubborn:
+            raise ConnectError("the provider refused\x1b[2J")
+        self.left[:] = [managed for managed in self.left if managed.id != sandbox_id]
+
+
+@pytest.fixture(autouse=True)
+def shelf() -> Iterator[None]:
+    ShelfBackend.stubborn.clear()
+    ShelfBackend.left[:] = [
+        ManagedSandbox("one", "shelf", CREATED, EXPIRES, {"tenant_id": "acme", "run": "7"}, "running"),
+        ManagedSandbox("two", "shelf", metadata={"tenant_id": "other"}, state="exited"),
+    ]
+    sandboxio.register("shelf", f"{__name__}:ShelfBackend")
+    sandboxio.register("bare", f"{__name__}:BareBackend")
+    yield
+    ShelfBackend.left.clear()
+
+
+def ids_left() -> list[str]:
+    return [managed.id for managed in ShelfBackend.left]
+
+
+def test_what_is_there_is_listed_and_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "shelf://"]) == 0
+    assert capsys.readouterr().out == (
+        "one          running  created 2026-05-04T03:02:01+00:00 expires 2026-05-04T03:07:01+00:00 "
+        "run=7 tenant_id=acme\n"
+        "two          exited   created unknown expires unknown tenant_id=other\n"
+        "2 sandboxes; --kill ends what is listed\n"
+    )
+    assert ids_left() == ["one", "two"]
+
+
+def test_kill_ends_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "shelf://", "--kill"]) == 0
+    assert ids_left() == []
+    assert capsys.readouterr().out.endswith("2 sandboxes\n")
+
+
+@pytest.mark.parametrize(
+    ("labels", "left"),
+    [
+        (["tenant_id=acme"], ["two"]),
+        (["tenant_id=acme", "run=7"], ["two"]),
+        (["tenant_id=acme", "run=8"], ["one", "two"]),
+        (["tenant_id="], ["one", "two"]),
+    ],
+)
+def test_labels_narrow_what_is_ended(labels: list[str], left: list[str]) -> None:
+    arguments = [argument for label in labels for argument in ("--label", label)]
+    assert main(["reap", "--backend", "shelf://", "--kill", *arguments]) == 0
+    assert ids_left() == left
+
+
+def test_one_that_cannot_be_ended_fails_the_command_and_keeps_none_of_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ShelfBackend.stubborn.add("one")
+    assert main(["reap", "--backend", "shelf://", "--kill"]) == 1
+    assert ids_left() == ["one"]
+    out = capsys.readouterr().out
+    assert "FAIL  one" in out
+    assert "the provider refused\ufffd[2J" in out
+    assert "ended two" in out
+
+
+def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    ShelfBackend.stubborn.add("one")
+    assert main(["reap", "--backend", "shelf://", "--kill", "--json"]) == 1
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert document == {
+        "backend": "shelf",
+        "killed": True,
+        "sandboxes": [
+            {
+                "id": "one",
+                "backend": "shelf",
+                "state": "running",
+                "created_at": "2026-05-04T03:02:01+00:00",
+                "expires_at": "2026-05-04T03:07:01+00:00",
+                "metadata": {"tenant_id": "acme", "run": "7"},
+                "ended": False,
+                "failure": "the provider refused\x1b[2J",
+            },
+            {
+                "id": "two",
+                "backend": "shelf",
+                "state": "exited",
+                "created_at": None,
+                "expires_at": None,
+                "metadata": {"tenant_id": "other"},
+                "ended": True,
+            },
+        ],
+        "ok": False,
+    }
+
+
+def test_a_dry_run_in_json_says_nothing_of_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "shelf://", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["killed"] is False
+    assert all("ended" not in row for row in document["sandboxes"])
+
+
+def test_nothing_left_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    ShelfBackend.left.clear()
+    assert main(["reap", "--backend", "shelf://"]) == 0
+    assert capsys.readouterr().out == "nothing is left\n"
+
+
+def test_a_backend_that_cannot_list_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "bare://"]) == 1
+    assert "SBX_E1101" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("label", ["tenant_id", "=acme", ""])
+def test_a_label_has_a_name_and_a_value(label: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "shelf://", "--kill", "--label", label]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err
+    assert ids_left() == ["one", "two"]
+
+
+def test_a_target_that_means_nothing_is_wrong_usage() -> None:
+    assert main(["reap", "--backend", "shelf://?timeout=5", "--kill"]) == 2
+    assert ids_left() == ["one", "two"]
+
+
+def test_the_sandboxes_of_the_fake_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reap", "--backend", "fake://"]) == 0
+    assert capsys.readouterr().out == "nothing is left\n"
