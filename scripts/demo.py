@@ -66,6 +66,10 @@ def start_engine() -> bool:
         say("no Docker Engine answers. Start one, then run this again:")
         print(f"    {missing_command()}")
         return False
+    address = os.environ.get("DOCKER_HOST")
+    if address:
+        say(f"no Docker Engine answers at DOCKER_HOST={address}. Correct or unset it, then run this again")
+        return False
     say("no Docker Engine answers; starting one from the system's packages (scripts/docker-engine.sh up)")
     subprocess.run([SCRIPTS / "docker-engine.sh", "up"], check=True)
     if not engine_has(DEFAULT_IMAGE):
@@ -78,7 +82,10 @@ def environment() -> dict[str, str]:
     """Return the demo's environment, with the offline image where only that one is there."""
     chosen = dict(os.environ)
     if "SBX_DOCKER_IMAGE" not in chosen and not engine_has(DEFAULT_IMAGE) and engine_has(OFFLINE_IMAGE):
-        say(f"using the image {OFFLINE_IMAGE}; {DEFAULT_IMAGE} is not on this engine")
+        say(
+            f"using the image {OFFLINE_IMAGE}, since {DEFAULT_IMAGE} is not on this engine; for your own programs:"
+        )
+        say(f"    export SBX_DOCKER_IMAGE={OFFLINE_IMAGE}")
         chosen["SBX_DOCKER_IMAGE"] = OFFLINE_IMAGE
     return chosen
 

@@ -1,4 +1,4 @@
-"""Each Python block of a README is a program that runs, here with the fake standing in for Docker."""
+"""Each Python block of a README is a program or a test that runs, with the fake standing in for Docker."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def blocks_of(page: Path) -> list[str]:
 def run_with_fake(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "readme_block.py"
     script.write_text(program, encoding="utf-8")
+    if "def test_" in program:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(script)]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     launcher = f"{FAKE_AS_DOCKER}\nimport runpy\nrunpy.run_path({str(script)!r}, run_name='__main__')"
     command = [sys.executable, "-W", "error", "-c", launcher]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
@@ -49,6 +52,13 @@ def test_a_readme_block_runs(block: str, tmp_path: Path) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize("program", ["import sandboxio\nsandboxio.no_such_name", "import asyncio\nawait x"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import sandboxio\nsandboxio.no_such_name",
+        "import asyncio\nawait x",
+        "def test_it():\n    assert False",
+    ],
+)
 def test_a_block_that_does_not_run_is_noticed(program: str, tmp_path: Path) -> None:
     assert run_with_fake(program, tmp_path).returncode != 0

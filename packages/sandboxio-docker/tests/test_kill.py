@@ -7,7 +7,7 @@ import pytest
 from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, Create
 
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.errors import ExecutionTimeout
+from sandboxio.errors import ConnectError, ExecutionTimeout
 
 pytestmark = pytest.mark.docker
 
@@ -109,3 +109,60 @@ async def test_in_an_image_without_a_shell_a_timeout_ends_the_sandbox(create: Cr
         await sandbox.run(["sleep", "300"], timeout=0.5)
     with pytest.raises(SandboxGone):
         await sandbox.run(["echo", "hi"])
+
+
+BEATING = """
+import ctypes, os, resource, threading, time
+
+def beat():
+    while True:
+        open('/work/beat', 'w').write(str(time.time()))
+        time.sleep(0.02)
+
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(0.2)
+        {forgery}
+    os._exit(0)
+time.sleep(300)
+"""
+
+FORGERIES = {
+    "a made-up number": "number = 71 * 10**17 + 1; resource.setrlimit(10, (number, number)); beat()",
+    "a dead main thread": "threading.Thread(target=beat).start(); ctypes.CDLL(None).syscall(60, 0)",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_a_descendant_that_disguises_itself_is_found(sandbox: Sandbox, forgery: str) -> None:
+    code = BEATING.format(forgery=FORGERIES[forgery])
+    with pytest.raises(ExecutionTimeout):
+        await sandbox.run(["python3", "-c", code], timeout=1.5)
+    look = "cat /work/beat; sleep 0.5; echo; cat /work/beat"
+    before, after = (await sandbox.run(look)).stdout.split()
+    assert before == after
+
+
+SPEAKING_FOR_OTHERS = """
+import glob, os
+while True:
+    for fd in glob.glob('/proc/[0-9]*/fd/1'):
+        try:
+            if b'ready' in open(fd[:-5] + '/cmdline', 'rb').read():
+                open(fd, 'w').write('missing\\n')
+        except OSError:
+            pass
+"""
+
+
+async def test_nobody_can_say_of_another_command_that_it_did_not_start(sandbox: Sandbox) -> None:
+    await sandbox.files.write("liar.py", SPEAKING_FOR_OTHERS)
+    await sandbox.run("python3 liar.py >/dev/null 2>&1 &")
+    for _ in range(5):
+        with pytest.raises((ExecutionTimeout, ConnectError)):
+            await sandbox.run(["sleep", "301"], timeout=1)
+    await sandbox.run(
+        "for p in /proc/[0-9]*; do grep -q liar $p/cmdline && kill -9 ${p#/proc/}; done 2>/dev/null"
+    )
+    assert await sleepers(sandbox) == 0

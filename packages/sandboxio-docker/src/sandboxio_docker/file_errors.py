@@ -10,7 +10,10 @@ from sandboxio_docker import file_scripts as scripts
 __all__ = ["file_error"]
 
 _ALREADY_SAID: Final = {
-    scripts.EXISTS_AS_DIRECTORY: ("is a directory", "give recursive=True to remove it, or name a file"),
+    scripts.EXISTS_AS_DIRECTORY: (
+        "is a directory",
+        "name a file; files.ls() lists a directory, and remove(recursive=True) removes one",
+    ),
     scripts.NOT_A_DIRECTORY: ("is not a directory", "name a directory"),
     scripts.NOT_A_FILE: ("is neither a file nor a directory", "read devices and pipes with run()"),
     scripts.SHORT: ("did not arrive whole, so nothing was changed", "write it again"),
@@ -38,7 +41,7 @@ _MISSING_PHRASES: Final = (
 
 def file_error(path: str, code: int | None, reason: str, disk_mb: int | None) -> SandboxError:
     """The error for a script about `path` that ended with `code`, having written `reason`."""
-    shown = repr(path[:200])
+    shown = repr(path)
     last = reason.strip().rpartition("\n")[2].strip()
     lowered = reason.lower()
     lines = tuple(line.strip() for line in lowered.splitlines())
@@ -61,7 +64,10 @@ def file_error(path: str, code: int | None, reason: str, disk_mb: int | None) ->
         if any(line.endswith(phrase) for line in lines):
             return FileSystemError(f"{shown} {words}", hint=hint)
     if any(line.endswith(_MISSING_PHRASES) for line in lines):
-        return PathNotFound(f"{shown} or its parent does not exist")
+        return PathNotFound(
+            f"{shown} or its parent does not exist",
+            hint="make the parent with files.mkdir(…, parents=True), or list it with files.ls()",
+        )
     if code == 127:
         return CapabilityNotSupported(
             f"the image lacks a tool that file operations need: {last[:200]}",

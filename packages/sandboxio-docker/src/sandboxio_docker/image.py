@@ -138,6 +138,6 @@ def _steps(client: Any, repository: str, tag: str) -> Iterator[dict[str, Any]]:
 def _unavailable(name: str, reason: str) -> CreationError:
     return CreationError(
         f"the image {name} is not on the engine and cannot be pulled: {reason.strip()[:300]}",
-        hint=f"run `docker pull {name}` to see why; without a registry make an image with "
-        "scripts/docker-image.sh and name it in SBX_DOCKER_IMAGE or template=",
+        hint=f"run `docker pull {name}` to see why; to use an image that is on the engine, name it in "
+        "SBX_DOCKER_IMAGE or template=; without a registry scripts/docker-image.sh makes one",
     )

@@ -190,7 +190,7 @@ class FakeBackend:
     def serve(self, host: str, port: int = 443, body: bytes | str = b"") -> FakeServer:
         """Put a server into the fake's world, which sandboxes reach if their policy lets them.
 
-        Example: `server = fake.serve("pkg.example.org", body="ok")`, then `assert server.hits == 0`
+        Example: `server = fake.serve("example.org", body="ok")`, then `assert server.hits == 0`
         """
         server = FakeServer(body.encode() if isinstance(body, str) else body)
         self._provider.servers[host.lower(), port] = server
