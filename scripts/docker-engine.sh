@@ -210,7 +210,7 @@ is_ours_as_requested() {
 }
 
 start_engine() {
-    local arguments=(--host "unix://$socket" --pidfile "$engine_pid_file" --exec-root "$exec_root")
+    local launcher=() arguments=(--host "unix://$socket" --pidfile "$engine_pid_file" --exec-root "$exec_root")
     if [[ -n $tls ]]; then
         make_certificates
         arguments+=(--host "tcp://$tls" --tlsverify --tlscacert "$state/tls-server/ca.pem"
@@ -221,11 +221,12 @@ start_engine() {
         arguments+=(--config-file "$state/daemon.json")
     fi
     if [[ -n $remap ]]; then
-        # Without a bridge of its own it cannot disturb the first engine's network.
         arguments+=(--userns-remap default --data-root "$state/data" --bridge none --iptables=false)
+        # An engine without a bridge removes the bridge of another one, so it gets a network of its own to do that in.
+        launcher=(unshare --net)
     fi
     say "starting dockerd; its log is $log"
-    start_in_background dockerd "$log" dockerd "${arguments[@]}"
+    start_in_background dockerd "$log" "${launcher[@]}" dockerd "${arguments[@]}"
     await_engine
 }
 

@@ -12,11 +12,12 @@ import anyio
 from sandboxio.adapter.driver import Driver
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.redaction import Redactor
+from sandboxio.backends import backends_with
 from sandboxio.errors import CapabilityNotSupported, ConnectError, SandboxError, SandboxGone
 from sandboxio.models import Capability, IsolationTier
 from sandboxio.release import bounded
 
-__all__ = ["Guard", "Identity"]
+__all__ = ["Guard", "Identity", "not_supported"]
 
 _PROBE_SECONDS: Final = 5.0
 _SETTLE_SECONDS: Final = 0.1
@@ -31,6 +32,17 @@ class Identity:
     isolation: IsolationTier
     metadata: Mapping[str, str]
     loosened: tuple[str, ...] = ()
+
+
+def not_supported(message: str, flag: Capability) -> CapabilityNotSupported:
+    """The error about a capability that is not declared, which names the backends that have it."""
+    names = backends_with(flag)
+    hint = (
+        f"{flag.name} is declared by {', '.join(names)}, if the template has what it needs"
+        if names
+        else f"do without {flag.name}: no backend of this version declares it"
+    )
+    return CapabilityNotSupported(message, hint=hint)
 
 
 class Guard:
@@ -79,10 +91,7 @@ class Guard:
     def require(self, flag: Capability) -> None:
         """Raise `CapabilityNotSupported` if the sandbox does not declare `flag`."""
         if flag not in self.capabilities:
-            raise CapabilityNotSupported(
-                f"this {self.identity.backend} sandbox does not support {flag.name}",
-                hint=f"use a backend or a template that declares {flag.name}",
-            )
+            raise not_supported(f"this {self.identity.backend} sandbox does not support {flag.name}", flag)
 
     async def explain(self, exc: Exception, doing: str) -> NoReturn:
         """Raise what a failure of the driver means."""

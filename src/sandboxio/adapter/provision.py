@@ -18,7 +18,7 @@ import anyio
 
 from sandboxio._version import __version__
 from sandboxio.adapter.driver import Driver
-from sandboxio.adapter.guard import Guard, Identity
+from sandboxio.adapter.guard import Guard, Identity, not_supported
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
 from sandboxio.adapter.redaction import Redactor
@@ -27,7 +27,6 @@ from sandboxio.adapter.validation import checked_environment, checked_metadata, 
 from sandboxio.audit import AuditConfig
 from sandboxio.environment import seconds_from_environment
 from sandboxio.errors import (
-    CapabilityNotSupported,
     ConnectError,
     CreateTimeout,
     CreationError,
@@ -272,9 +271,9 @@ def _refuse_unsupported(provisioner: Provisioner[PreparedT], request: CreateRequ
     name = provisioner.name
     network = request.network
     if Capability.NETWORK_POLICY not in declared:
-        raise CapabilityNotSupported(
+        raise not_supported(
             f"the backend {name} cannot enforce a network policy (NETWORK_POLICY), so nothing is created",
-            hint="choose a backend that declares NETWORK_POLICY; `sandboxio doctor` lists them",
+            Capability.NETWORK_POLICY,
         )
     needed = (
         (bool(network.allow), Capability.NETWORK_ALLOWLIST, "an allow list"),
@@ -284,10 +283,7 @@ def _refuse_unsupported(provisioner: Provisioner[PreparedT], request: CreateRequ
     )
     for wanted, flag, words in needed:
         if wanted and flag not in declared:
-            raise CapabilityNotSupported(
-                f"the backend {name} does not support {words} ({flag.name})",
-                hint=f"choose a backend that declares {flag.name}, or leave {words} out",
-            )
+            raise not_supported(f"the backend {name} does not support {words} ({flag.name})", flag)
 
 
 async def _launch(
