@@ -326,3 +326,24 @@ async def test_the_doctor_shows_what_is_loosened(monkeypatch: pytest.MonkeyPatch
     assert "read_only_root=False" in checks["hardening"].detail
     assert checks["reaper"].status == "warning"
     assert json.dumps([c.detail for c in checks.values()])
+
+
+async def test_a_large_file_lands_whole_wherever_it_goes(sandbox: Sandbox) -> None:
+    data = bytes(range(256)) * 70_000
+    await sandbox.files.mkdir("deep/er", parents=True)
+    await sandbox.run("mkdir real; ln -s real alias; ln -s /etc/hostname link")
+    for path in ("top.bin", "deep/er/low.bin", "alias/through.bin", "link", "/tmp/scratch.bin"):
+        await sandbox.files.write(path, data)
+        assert await sandbox.files.read(path) == data
+    owners = await sandbox.run("stat -c '%u %a' top.bin deep/er/low.bin real/through.bin link")
+    assert set(owners.stdout.splitlines()) == {"65532 644"}
+    assert (await sandbox.run("ls -A | grep -c part")).stdout.strip() == "0"
+
+
+async def test_a_large_file_that_does_not_fit_or_has_no_place_leaves_nothing(sandbox: Sandbox) -> None:
+    data = b"x" * 20_000_000
+    with pytest.raises(PathNotFound):
+        await sandbox.files.write("nowhere/big.bin", data)
+    with pytest.raises(FileSystemError, match="no space left"):
+        await sandbox.files.write("big.bin", data * 25)
+    assert (await sandbox.run("ls -A")).stdout == ""

@@ -5,7 +5,8 @@ takes twice as fast, goes to the working folder's own top, which is a mount poin
 link, and is put in its place by an execution. For all else it will not do. It works as root, past a
 read-only root file system where a link leads out of a volume, does not see `/dev/shm` or `/proc`,
 and holds the container's lock while a transfer lasts, so that a reader who pauses would stop every
-other call.
+other call. That is also why it takes no more than 1 GiB, and nothing over a network: the end of an
+execution that is due meanwhile has to wait for it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from sandboxio_docker.user import User
 __all__ = ["DockerFiles"]
 
 _LISTING_LIMIT: Final = 64 * 1024 * 1024
-_BULK_BYTES: Final = 16 * 1024 * 1024
+_BULK_BYTES: Final = range(16 * 1024 * 1024, 1024 * 1024 * 1024 + 1)
 _CLEANUP_SECONDS: Final = 5.0
 _RECORD: Final = re.compile(rb"([0-9a-f]{1,8}) (\d{1,20}|-) (-?\d{1,20}|-) ")
 
@@ -90,7 +91,7 @@ class DockerFiles:
 
     async def write(self, path: str, data: AsyncIterator[bytes], size: int, mode: int) -> None:
         """See `FilePort.write`. A link at `path` is replaced, not followed."""
-        if self._bulk is not None and size >= _BULK_BYTES and path.startswith(f"{HOME}/"):
+        if self._bulk is not None and size in _BULK_BYTES and path.startswith(f"{HOME}/"):
             await self._write_large(self._bulk, path, data, size, mode)
             return
         beside = posixpath.join(posixpath.dirname(path), f".{secrets.token_hex(12)}.part")

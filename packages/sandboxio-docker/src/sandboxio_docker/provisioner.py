@@ -148,7 +148,7 @@ class DockerProvisioner:
             user=prepared.user,
             has_shell=shell,
             numbered=tier is not IsolationTier.GVISOR,
-            bulk=tier is not IsolationTier.GVISOR,
+            bulk=tier is not IsolationTier.GVISOR and engine.transport.address.scheme == "unix",
         )
         return Launched(
             id=container.id,
@@ -195,7 +195,7 @@ class DockerProvisioner:
             user=found.user,
             has_shell=found.has_shell,
             numbered=tier is not IsolationTier.GVISOR,
-            bulk=tier is not IsolationTier.GVISOR,
+            bulk=tier is not IsolationTier.GVISOR and engine.transport.address.scheme == "unix",
         )
         return Launched(
             id=found.id,
