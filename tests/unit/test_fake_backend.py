@@ -153,7 +153,7 @@ class TestCalls:
     async def test_calls_are_recorded_with_the_policy_in_effect(
         self, fake: FakeBackend, create: Create
     ) -> None:
-        policy = NetworkPolicy(allow=("files.example.org",))
+        policy = NetworkPolicy(allow=("pkg.example.org",))
         async with await create(network=policy) as sandbox:
             await sandbox.run(["echo", "hi"], cwd="/tmp", env={"A": "1"})
             await sandbox.run_code("print(1)", context_id="one")
@@ -273,30 +273,28 @@ class TestFailures:
 
 
 class TestNetwork:
-    URLOPEN = (
-        "import urllib.request\nprint(urllib.request.urlopen('https://files.example.org/simple').read().decode())"
-    )
+    URLOPEN = "import urllib.request\nprint(urllib.request.urlopen('https://pkg.example.org/simple').read().decode())"
 
     async def test_a_listed_server_answers(self, fake: FakeBackend, create: Create) -> None:
-        server = fake.serve("files.example.org", body="packages")
-        async with await create(network=NetworkPolicy(allow=("files.example.org",))) as sandbox:
+        server = fake.serve("pkg.example.org", body="packages")
+        async with await create(network=NetworkPolicy(allow=("pkg.example.org",))) as sandbox:
             assert (await sandbox.run_code(self.URLOPEN)).stdout == "packages\n"
-            assert (await sandbox.run(["curl", "-s", "https://files.example.org/simple"])).stdout == "packages"
+            assert (await sandbox.run(["curl", "-s", "https://pkg.example.org/simple"])).stdout == "packages"
         assert server.hits == 2
         assert fake.denials == ()
 
     async def test_a_denied_connection_fails_in_the_code_and_is_recorded(
         self, fake: FakeBackend, create: Create
     ) -> None:
-        server = fake.serve("files.example.org", body="packages")
+        server = fake.serve("pkg.example.org", body="packages")
         async with await create() as sandbox:
             result = await sandbox.run_code(self.URLOPEN)
-            fetched = await sandbox.run(["curl", "https://files.example.org"])
+            fetched = await sandbox.run(["curl", "https://pkg.example.org"])
         assert result.exit_code == 1
         assert "URLError" in result.stderr
         assert fetched.exit_code == 6
         assert server.hits == 0
-        assert [(denial.host, denial.port) for denial in fake.denials] == [("files.example.org", 443)] * 2
+        assert [(denial.host, denial.port) for denial in fake.denials] == [("pkg.example.org", 443)] * 2
 
     async def test_code_can_handle_a_denied_connection(self, create: Create) -> None:
         code = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, Create
+from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE, Create
 
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.errors import ConnectError, ExecutionTimeout
+from sandboxio.errors import ExecutionTimeout, SandboxError, SandboxGone
 
 pytestmark = pytest.mark.docker
 
@@ -70,7 +70,9 @@ async def test_other_executions_and_their_background_children_go_on(create: Crea
 
 BOMBS = {
     "a bomb that stays in its group": "bomb() { bomb | bomb & }; (bomb) 2>/dev/null & while :; do :; done",
-    "a bomb of sessions": "import os\nwhile True:\n    if os.fork() == 0: os.setsid()",
+    "a bomb of sessions": (
+        "import os\nwhile True:\n    try:\n        if os.fork() == 0: os.setsid()\n    except OSError: pass"
+    ),
 }
 
 
@@ -100,10 +102,6 @@ async def test_a_process_cannot_hide_behind_its_name(sandbox: Sandbox) -> None:
 
 
 async def test_in_an_image_without_a_shell_a_timeout_ends_the_sandbox(create: Create) -> None:
-    from docker_suite.images import SHELLLESS_IMAGE
-
-    from sandboxio.errors import SandboxGone
-
     sandbox = await create(template=SHELLLESS_IMAGE)
     with pytest.raises(ExecutionTimeout):
         await sandbox.run(["sleep", "300"], timeout=0.5)
@@ -160,8 +158,10 @@ async def test_nobody_can_say_of_another_command_that_it_did_not_start(sandbox: 
     await sandbox.files.write("liar.py", SPEAKING_FOR_OTHERS)
     await sandbox.run("python3 liar.py >/dev/null 2>&1 &")
     for _ in range(5):
-        with pytest.raises((ExecutionTimeout, ConnectError)):
+        with pytest.raises(SandboxError) as caught:
             await sandbox.run(["sleep", "301"], timeout=1)
+        if isinstance(caught.value, SandboxGone):  # the last resort, when even the end was disturbed
+            return
     await sandbox.run(
         "for p in /proc/[0-9]*; do grep -q liar $p/cmdline && kill -9 ${p#/proc/}; done 2>/dev/null"
     )

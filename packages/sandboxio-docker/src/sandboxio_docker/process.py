@@ -25,6 +25,7 @@ from sandboxio.errors import (
     SandboxGone,
 )
 from sandboxio.models import OutputChunk
+from sandboxio.release import uninterrupted
 from sandboxio_docker.container import SHELL, Attachment, Container, ExecState
 from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
 from sandboxio_docker.kill import MARKER_VARIABLE, kill_tree, new_marker
@@ -170,7 +171,7 @@ class DockerProcesses:
             await self._undo(attachment, kill)
             raise
         if begun:
-            await kill()
+            await self._undo(attachment, kill)
             raise ConnectError(
                 "another process of the sandbox has interfered with the start of an execution, "
                 "which was ended",
@@ -253,12 +254,17 @@ class DockerProcesses:
             await anyio.sleep(_BEGIN_PAUSE)
 
     async def _undo(self, attachment: Attachment | None, kill: Callable[[], Awaitable[None]]) -> None:
-        """End what a failure or a cancellation interrupted, whatever had become of it."""
-        with anyio.CancelScope(shield=True):
-            if attachment is not None:
-                attachment.stream.close()
-            with anyio.move_on_after(_UNDO_SECONDS), contextlib.suppress(Exception):
-                await kill()
+        """End what was begun by mistake or was interrupted; failing that, end the sandbox."""
+        if attachment is not None:
+            attachment.stream.close()
+
+        async def undo() -> None:
+            for end in (kill, self._destroy):
+                with anyio.move_on_after(_UNDO_SECONDS), contextlib.suppress(Exception):
+                    await end()
+                    return
+
+        await uninterrupted(undo)
 
     async def _refused_directly(self, text: str, program: str, cwd: str | None) -> ProcessHandle:
         """Without a shell, the engine's words are the only ones there are; it writes them to stdout."""
