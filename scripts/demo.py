@@ -82,9 +82,7 @@ def environment() -> dict[str, str]:
     """Return the demo's environment, with the offline image where only that one is there."""
     chosen = dict(os.environ)
     if "SBX_DOCKER_IMAGE" not in chosen and not engine_has(DEFAULT_IMAGE) and engine_has(OFFLINE_IMAGE):
-        say(
-            f"using the image {OFFLINE_IMAGE}, since {DEFAULT_IMAGE} is not on this engine; for your own programs:"
-        )
+        say(f"{DEFAULT_IMAGE} is not on this engine, so {OFFLINE_IMAGE} is used. In your own shell:")
         say(f"    export SBX_DOCKER_IMAGE={OFFLINE_IMAGE}")
         chosen["SBX_DOCKER_IMAGE"] = OFFLINE_IMAGE
     return chosen
