@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sandboxio.errors import CreationError
 from sandboxio_docker.address import Address
 from sandboxio_docker.reaper import Reaper, reaper
 
@@ -138,3 +139,40 @@ def test_a_fork_has_a_helper_of_its_own() -> None:
 
 def test_there_is_one_for_each_process() -> None:
     assert reaper() is reaper()
+
+
+def test_a_helper_that_does_not_answer_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandboxio_docker.reaper._ANSWER_SECONDS", 0.2)
+    reaper = Reaper()
+    address = Address("unix", "/nowhere.sock")
+    try:
+        reaper.hold("one", address)
+        first = reaper._child
+        assert first is not None
+        os.kill(first.pid, signal.SIGSTOP)
+        reaper.hold("two", address)
+        assert reaper._child is not None
+        assert reaper._child.pid != first.pid
+        reaper.drop("one")
+        reaper.drop("two")
+    finally:
+        reaper.close()
+
+
+def test_after_a_restart_that_failed_the_next_one_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    reaper = Reaper()
+    address = Address("unix", "/nowhere.sock")
+    try:
+        reaper.hold("one", address)
+        assert reaper._child is not None
+        reaper._child.kill()
+        reaper._child.wait()
+        with monkeypatch.context() as context:
+            context.setattr("sys.executable", "/no/such/python")
+            with pytest.raises(CreationError):
+                reaper.hold("two", address)
+        reaper.hold("two", address)
+        reaper.drop("one")
+        reaper.drop("two")
+    finally:
+        reaper.close()

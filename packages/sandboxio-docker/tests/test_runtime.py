@@ -115,3 +115,9 @@ async def test_a_remapping_that_cannot_be_read_is_unknown() -> None:
 )
 def test_times_of_the_engine_are_read(text: str, expected: str) -> None:
     assert parse_time(text).isoformat() == expected
+
+
+@pytest.mark.parametrize("options", [[], ["name=apparmor"], ["name=seccomp,profile=unconfined"]])
+async def test_an_engine_that_confines_no_system_calls_creates_nothing(options: list[str]) -> None:
+    with pytest.raises(CreationError, match="seccomp"):
+        (await facts(SecurityOptions=options)).require_caps()

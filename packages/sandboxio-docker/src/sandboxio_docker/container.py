@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import anyio
 
+from sandboxio.errors import ConnectError
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError
 from sandboxio_docker.multiplex import FrameReader
@@ -116,6 +117,10 @@ class Container:
                     return
                 raise
             await anyio.sleep(_REMOVAL_PAUSE)
+        raise ConnectError(
+            f"the engine does not finish removing the container {self.id[:12]}",
+            hint="look at the engine's log, then end it with `sandboxio reap --kill`",
+        )
 
     async def create_exec(
         self,
@@ -146,7 +151,13 @@ class Container:
 
     async def inspect_exec(self, exec_id: str) -> ExecState:
         """Whether an execution runs, and its leader's exit code once it does not."""
-        answer = await self.engine.get(f"/exec/{exec_id}/json")
+        try:
+            answer = await self.engine.get(f"/exec/{exec_id}/json")
+        except EngineError as exc:
+            forgotten = exc.status == _NOT_FOUND and "no such exec" in exc.message.lower()
+            if forgotten and await self.running():  # it ended long ago; descendants may live on
+                return ExecState(running=False, code=None, begun=True)
+            raise
         running = bool(answer["Running"])
         return ExecState(running, None if running else answer.get("ExitCode"), bool(answer.get("Pid")))
 

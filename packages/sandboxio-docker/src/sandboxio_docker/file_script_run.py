@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Self
 
@@ -95,7 +96,7 @@ class ScriptRun:
         """Write all of `data` to it, then end its input. What it does not want is dropped."""
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(self._drain)  # one that is busy complaining does not read
+            group.start_soon(self._drain_quietly)  # one that is busy complaining does not read
             try:
                 await self._send(data)
             except Exception as exc:
@@ -122,6 +123,10 @@ class ScriptRun:
 
     def _note(self, reason: bytes) -> None:
         self._reason += reason[: _REASON_LIMIT - len(self._reason)]
+
+    async def _drain_quietly(self) -> None:
+        with contextlib.suppress(Exception):  # what breaks here breaks again at the end, where it is told
+            await self._drain()
 
     async def finish(self) -> None:
         """Wait for its end.

@@ -54,10 +54,12 @@ async def read_status(frames: FrameReader) -> Status:
     """Read the line with which a wrapped command begins."""
     line = b""
     others: list[OutputChunk] = []
-    while len(line) < _STATUS_LIMIT:
+    size = 0
+    while len(line) < _STATUS_LIMIT and size < _KEPT_BYTES:  # other processes can write here as well
         chunk = await frames.receive()
         if chunk is None:
             break
+        size += len(chunk.data)
         if chunk.stream == "stderr":
             others.append(chunk)
             continue
@@ -103,6 +105,7 @@ class DockerProcess:
         self._pending = list(read_already)
         self._reading = threading.Lock()
         self._exit: Exit | None = None
+        self._fed = False
 
     async def receive(self) -> OutputChunk | None:
         """See `Execution.receive`."""
@@ -113,6 +116,10 @@ class DockerProcess:
                 await anyio.lowlevel.checkpoint()
                 return self._pending.pop(0)
             return await self._attachment.frames.receive()
+        except ConnectionResetError:
+            if not self._fed:
+                raise
+            return None  # it ended without reading its input; all that it wrote has come before this
         finally:
             self._reading.release()
 
@@ -164,6 +171,7 @@ class DockerProcess:
 
     async def send(self, data: memoryview) -> int:
         """See `ProcessHandle.send`."""
+        self._fed = True
         return await self._attachment.stream.send(data)
 
     async def send_eof(self) -> None:
@@ -172,7 +180,8 @@ class DockerProcess:
 
     async def _keep_output(self) -> None:
         kept = 0
-        with contextlib.suppress(OSError, ValueError):  # a connection that breaks now is no news
+        broken = (OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+        with contextlib.suppress(*broken):  # a connection that breaks now is no news
             while (chunk := await self._attachment.frames.receive()) is not None:
                 kept += len(chunk.data)
                 if kept <= _KEPT_BYTES:

@@ -133,7 +133,10 @@ def _host_config(request: CreateRequest, config: DockerConfig, plan: Plan) -> di
         "CgroupnsMode": "private",
         "LogConfig": {"Type": "none", "Config": {}},
         "Runtime": plan.runtime,
-        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "Ulimits": [
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "locks", "Soft": -1, "Hard": -1},  # it carries the numbers of executions
+        ],
         "Mounts": [
             _volume(HOME, budget.work_bytes, "0700", plan, request.creation_id, copy=False),
             _volume("/tmp", budget.small_bytes, "1777", plan, request.creation_id, copy=False),  # noqa: S108 -- inside the sandbox

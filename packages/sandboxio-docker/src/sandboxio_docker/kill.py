@@ -103,7 +103,8 @@ while [ $round -lt 500 ]; do
     seen=$hits
 done
 [ "$freeze" ] && kill -s CONT -- -1 2>/dev/null
-[ "$hits" ] || echo clean $strangers
+[ "$hits" ] && exit 1
+echo clean $strangers
 """
 
 

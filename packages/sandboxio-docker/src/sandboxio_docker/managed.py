@@ -116,11 +116,14 @@ async def kill_managed(engine: Engine, sandbox_id: str) -> None:
     await Container(engine, str(found["Id"])).remove()
 
 
-async def remove_created(engine: Engine, creation_id: str) -> None:
+async def remove_created(engine: Engine, creation_id: str) -> bool:
     """Remove whatever carries a creation id, also what the engine is still busy making.
 
     Volumes are looked for by themselves: an engine that is told to remove a container which it is
     just starting can lose track of them.
+
+    Returns:
+        Whether there was a container.
     """
     label = f"{LABEL_CREATION}={creation_id}"
     removed = False
@@ -134,8 +137,9 @@ async def remove_created(engine: Engine, creation_id: str) -> None:
         await anyio.sleep(_SETTLE_PAUSE)
     for _ in range(_SETTLE_TRIES):
         if not await _remove_volumes(engine, label):
-            return
+            break
         await anyio.sleep(_SETTLE_PAUSE)
+    return removed
 
 
 async def _remove_volumes(engine: Engine, label: str) -> int:

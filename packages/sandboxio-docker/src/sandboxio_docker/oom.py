@@ -73,12 +73,12 @@ class OomWatch:
             events.close()
 
     def _drain(self) -> None:
-        while self._events is not None:
+        while (events := self._events) is not None:
             try:
-                data = self._events.stream.receive_nowait()
+                data = events.stream.receive_nowait()
                 if data is None:
                     return
-                self._count += self._events.feed_lines(data)
+                self._count += events.feed_lines(data)
             except (OSError, h11.ProtocolError):
                 data = b""
             if not data:  # the engine hung up; what ends by SIGKILL still asks the kernel

@@ -25,7 +25,7 @@ from sandboxio.errors import (
     SandboxGone,
 )
 from sandboxio.models import OutputChunk
-from sandboxio.release import uninterrupted
+from sandboxio.release import uninterrupted, warn_orphaned
 from sandboxio_docker.container import SHELL, Attachment, Container, ExecState
 from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
 from sandboxio_docker.kill import MARKER_VARIABLE, kill_tree, new_marker
@@ -35,7 +35,10 @@ from sandboxio_docker.stream import ByteStream
 __all__ = ["DockerProcesses"]
 
 WRAPPER: Final = r"""
-ulimit -x "$1" 2>/dev/null || ulimit -w "$1" 2>/dev/null
+ulimit -x "$1" 2>/dev/null || ulimit -w "$1" 2>/dev/null || [ "$SANDBOXIO_EXECUTION" ] || {
+    echo unnumbered
+    exit 118
+}
 if [ "$2" ] && ! cd -- "$2" 2>/dev/null; then
     if [ -e "$2" ]; then echo refused; else echo nowhere; fi
     exit 118
@@ -62,7 +65,7 @@ ENGINE_TEXT: Final = b"OCI runtime exec failed"
 _NOT_BEGUN: Final = (1, 126, 127, 128)
 _BEGIN_PAUSE: Final = 0.005
 _CONFIRM_TRIES: Final = 200
-_WRAPPER_WORDS: Final = ("missing", "unusable", "nowhere", "refused")
+_WRAPPER_WORDS: Final = ("missing", "unusable", "nowhere", "refused", "unnumbered")
 _UNDO_SECONDS: Final = 5.0
 _MISSING_PROGRAM: Final = ("no such file or directory", "executable file not found", "permission denied")
 
@@ -177,11 +180,20 @@ class DockerProcesses:
                 "which was ended",
                 hint="end what runs in the background of this sandbox, or create a new one",
             )
-        match status.text:
+        return await self._not_started(status.text, command, spec)
+
+    async def _not_started(
+        self, word: str, command: Sequence[str], spec: ProcessSpec
+    ) -> ProcessHandle | None:
+        """What it means that the wrapper did not become the command."""
+        match word:
             case "missing":
                 return FinishedProcess(127, f"{command[0]}: not found\n", missing=True)
             case "unusable":
                 return FinishedProcess(126, f"{command[0]}: cannot be executed\n", missing=False)
+            case "unnumbered":
+                self._numbered = False  # this shell cannot set the limit, so a variable must do
+                return await self._start_wrapped(command, spec)
             case "nowhere":
                 raise PathNotFound(f"the working folder {spec.cwd} does not exist")
             case "refused":
@@ -258,13 +270,21 @@ class DockerProcesses:
         if attachment is not None:
             attachment.stream.close()
 
+        ended = False
+
         async def undo() -> None:
+            nonlocal ended
             for end in (kill, self._destroy):
                 with anyio.move_on_after(_UNDO_SECONDS), contextlib.suppress(Exception):
                     await end()
+                    ended = True
                     return
 
-        await uninterrupted(undo)
+        try:
+            await uninterrupted(undo)
+        finally:
+            if not ended:
+                warn_orphaned(self._container.id, "docker", "an interrupted start could not be undone")
 
     async def _refused_directly(self, text: str, program: str, cwd: str | None) -> ProcessHandle:
         """Without a shell, the engine's words are the only ones there are; it writes them to stdout."""

@@ -13,7 +13,7 @@ from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.provision import CreateRequest, Launched
 from sandboxio.adapter.threads import BlockingCalls
 from sandboxio.audit import AuditConfig
-from sandboxio.errors import ConfigurationError, CreationError, SandboxError
+from sandboxio.errors import ConfigurationError, ConnectError, CreationError, SandboxError
 from sandboxio.models import Capability, IsolationTier
 from sandboxio_docker.address import Address, resolve_address
 from sandboxio_docker.budget import plan_budget
@@ -21,7 +21,7 @@ from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.container import SHELL, Container
 from sandboxio_docker.driver import ALL_CAPABILITIES, DockerDriver
 from sandboxio_docker.engine import Engine
-from sandboxio_docker.errors import EngineError, translate
+from sandboxio_docker.errors import EngineError, EngineUnreachable, translate
 from sandboxio_docker.hardening import LABEL_PROCESS, Plan, container_body
 from sandboxio_docker.image import Image, chosen_image, find_image
 from sandboxio_docker.managed import describe, remove_created
@@ -51,6 +51,7 @@ class DockerProvisioner:
         self.threads = BlockingCalls("docker", _thread_count())
         self._engine: Engine | None = None
         self._facts: tuple[float, EngineFacts] | None = None
+        self._unanswered: set[str] = set()
         self._users: dict[tuple[str, str], User] = {}
         self._without_shell: set[str] = set()
         self._watches: WeakValueDictionary[str, OomWatch] = WeakValueDictionary()
@@ -167,7 +168,10 @@ class DockerProvisioner:
         watch = self._watches.pop(request.creation_id, None)
         if watch is not None:
             watch.close()
-        await remove_created(self._engine, request.creation_id)
+        found = await remove_created(self._engine, request.creation_id)
+        if not found and request.creation_id in self._unanswered:  # the reaper goes on looking for it
+            raise ConnectError("the engine may yet carry out a create request that it did not answer")
+        self._unanswered.discard(request.creation_id)
         await self.threads.run(reaper().drop, request.creation_id)
 
     async def find(self, sandbox_id: str) -> Launched:
@@ -236,7 +240,14 @@ class DockerProvisioner:
     ) -> tuple[Container, OomWatch]:
         body = container_body(request, self.config, plan, shell=shell)
         query = {"name": f"sandboxio-{request.creation_id[:16]}"}
-        created = (await engine.request("POST", "/containers/create", query=query, body=body)).json()
+        self._unanswered.add(request.creation_id)
+        try:
+            reply = await engine.request("POST", "/containers/create", query=query, body=body)
+        except (EngineError, EngineUnreachable):  # it was answered, or never sent
+            self._unanswered.discard(request.creation_id)
+            raise
+        self._unanswered.discard(request.creation_id)
+        created = reply.json()
         container = Container(engine, str(created["Id"]))
         oom = self._watches[request.creation_id] = OomWatch(container, has_shell=shell)
         try:

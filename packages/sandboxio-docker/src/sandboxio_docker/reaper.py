@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -28,6 +30,7 @@ __all__ = ["Reaper", "reaper", "reaper_enabled"]
 VARIABLE: Final = "SBX_DOCKER_REAPER"
 _SCRIPT: Final = Path(__file__).with_name("reaper_process.py")
 _FAREWELL_SECONDS: Final = 2.0
+_ANSWER_SECONDS: Final = 2.0
 
 
 def reaper_enabled() -> bool:
@@ -106,14 +109,16 @@ class Reaper:
             _close_pipes(child)
 
     def _tell(self, order: dict[str, Any]) -> None:
-        if self._child is not None:
+        child, self._child = self._child, None
+        if child is not None:
             try:
-                _exchange(self._child, order)
+                _exchange(child, order)
             except OSError:
-                _close_pipes(self._child)
-                self._child.kill()
-                self._child.wait()
+                _close_pipes(child)
+                child.kill()
+                child.wait()
             else:
+                self._child = child
                 return
         self._child = self._start()
 
@@ -149,8 +154,19 @@ def _exchange(child: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(json.dumps(order).encode() + b"\n")
+    if not _answers(child.stdout.fileno()):
+        raise TimeoutError(errno.ETIMEDOUT, "the reaper process does not answer")
     if child.stdout.readline() != b"ok\n":
         raise BrokenPipeError("the reaper process has ended")
+
+
+def _answers(descriptor: int) -> bool:
+    """Whether something comes in time. Windows cannot wait for a pipe, so there the read waits."""
+    if not hasattr(select, "poll"):
+        return True
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(int(_ANSWER_SECONDS * 1000)))
 
 
 def _close_pipes(child: subprocess.Popen[bytes]) -> None:

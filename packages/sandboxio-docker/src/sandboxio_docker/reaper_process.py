@@ -73,8 +73,9 @@ def _sweep(engine: dict[str, Any], kept: set[str], label: str) -> set[str]:
         for container in client.containers.list(all=True, filters={"label": label}, ignore_removed=True):
             creation = container.labels.get("sandboxio.creation", "")
             if creation not in kept:
-                container.remove(force=True, v=True)
-                gone.add(creation)
+                with contextlib.suppress(Exception):  # the others are still to be removed
+                    container.remove(force=True, v=True)
+                    gone.add(creation)
         client.volumes.prune(filters={"label": label})  # of those that are in use, none
     finally:
         client.close()

@@ -40,6 +40,7 @@ class EngineFacts:
         uid_offset: What is added to a uid then; 0 when nothing is remapped, `None` when unknown.
         uncapped: What it cannot cap.
         swap_capped: Whether it can cap swap.
+        seccomp: Whether a profile confines system calls by default.
     """
 
     version: str
@@ -50,13 +51,20 @@ class EngineFacts:
     uid_offset: int | None
     uncapped: tuple[str, ...]
     swap_capped: bool
+    seccomp: bool
 
     def require_caps(self) -> None:
-        """Refuse an engine that would ignore a cap.
+        """Refuse an engine that would ignore a cap, or that confines no system calls.
 
         Raises:
             CreationError: It would.
         """
+        if not self.seccomp:
+            raise CreationError(
+                "this Docker engine applies no seccomp profile by default, so nothing is created",
+                hint="remove seccomp-profile=unconfined from the engine's daemon.json, or use an engine "
+                "that is built with seccomp",
+            )
         if self.uncapped:
             raise CreationError(
                 f"this Docker engine cannot cap {' or '.join(self.uncapped)}, so nothing is created",
@@ -109,6 +117,7 @@ async def read_facts(engine: Engine) -> EngineFacts:
         uid_offset=offset,
         uncapped=tuple(words for key, words in _NEEDED if not _flag(info, key)),
         swap_capped=bool(info.get("SwapLimit")),
+        seccomp=any("name=seccomp" in option and "unconfined" not in option for option in options),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import threading
 from typing import Final
 
 import anyio
@@ -40,6 +41,7 @@ class TLSStream:
         self._taken = 0
         self._decrypted: list[bytes] = []
         self._eof_sent = False
+        self._lock = threading.RLock()  # a deadline is kept from a thread of its own
 
     async def handshake(self) -> None:
         """Agree on keys and check the engine's certificate.
@@ -59,12 +61,13 @@ class TLSStream:
 
     async def receive(self) -> bytes:
         """See `ByteStream.receive`."""
+        await anyio.lowlevel.checkpoint()  # before anything is taken, so that nothing can be lost
         while True:
             data = self._decrypt()
             if data is not None:
-                await anyio.lowlevel.cancel_shielded_checkpoint()
                 return data
-            self._flush_nowait()
+            with contextlib.suppress(anyio.BrokenResourceError):  # reading on will tell
+                self._flush_nowait()
             self._feed(await self._raw.receive())
 
     def receive_nowait(self) -> bytes | None:
@@ -82,7 +85,11 @@ class TLSStream:
         """See `ByteStream.send`."""
         await anyio.lowlevel.checkpoint()
         if not self._taken:
-            self._taken = self._ssl.write(data[:_SEND_LIMIT])
+            try:
+                with self._lock:
+                    self._taken = self._ssl.write(data[:_SEND_LIMIT])
+            except ssl.SSLError as exc:
+                raise anyio.BrokenResourceError from exc
         await self._flush()
         taken, self._taken = self._taken, 0
         return taken
@@ -92,7 +99,10 @@ class TLSStream:
         if not self._eof_sent:
             self._eof_sent = True
             self._decrypt_ahead()
-            with contextlib.suppress(ssl.SSLError):  # it wants the other side's, which comes much later
+            with (
+                self._lock,
+                contextlib.suppress(ssl.SSLError),
+            ):  # it wants the other side's, which comes much later
                 self._ssl.unwrap()
         with contextlib.suppress(anyio.BrokenResourceError):
             await self._flush()
@@ -106,10 +116,9 @@ class TLSStream:
         self._raw.close()
 
     def _decrypt(self) -> bytes | None:
-        if self._decrypted:
-            return self._decrypted.pop(0)
         try:
-            return self._ssl.read(CHUNK)
+            with self._lock:
+                return self._decrypted.pop(0) if self._decrypted else self._ssl.read(CHUNK)
         except ssl.SSLWantReadError:
             return None
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
@@ -117,29 +126,26 @@ class TLSStream:
 
     def _decrypt_ahead(self) -> None:
         """Empty what has arrived: OpenSSL refuses to close a direction over unread data."""
-        while True:
-            try:
-                data = self._ssl.read(CHUNK)
-            except ssl.SSLError:
-                return
-            if not data:
-                return
-            self._decrypted.append(data)
+        with self._lock, contextlib.suppress(ssl.SSLError):
+            while data := self._ssl.read(CHUNK):
+                self._decrypted.append(data)
 
     def _feed(self, encrypted: bytes) -> None:
-        if encrypted:
-            self._incoming.write(encrypted)
-        else:
-            self._incoming.write_eof()
+        with self._lock:
+            if encrypted:
+                self._incoming.write(encrypted)
+            else:
+                self._incoming.write_eof()
 
     def _flush_nowait(self) -> bool:
-        self._unsent += self._outgoing.read()
-        while self._unsent:
-            sent = self._raw.send_nowait(self._unsent)
-            if sent is None:
-                return False
-            del self._unsent[:sent]
-        return True
+        with self._lock:
+            self._unsent += self._outgoing.read()
+            while self._unsent:
+                sent = self._raw.send_nowait(self._unsent)
+                if sent is None:
+                    return False
+                del self._unsent[:sent]
+            return True
 
     async def _flush(self) -> None:
         while not self._flush_nowait():

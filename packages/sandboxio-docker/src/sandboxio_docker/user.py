@@ -12,6 +12,7 @@ import anyio
 
 from sandboxio.adapter.provision import CreateRequest
 from sandboxio.errors import CreationError
+from sandboxio.release import bounded, uninterrupted, warn_orphaned
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError
 
@@ -20,6 +21,7 @@ __all__ = ["NOBODY_IN_PARTICULAR", "User", "resolve_user"]
 _PEEK_SECONDS: Final = 30.0
 _FILE_LIMIT: Final = 4 * 1024 * 1024
 _HIGHEST: Final = 2**31 - 1
+_NOT_FOUND: Final = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +110,37 @@ async def _read_accounts(
         "NetworkDisabled": True,
     }
     accounts: dict[str, str] = {}
-    # Shielded, since a cancelled create request may still be carried out.
-    with anyio.CancelScope(shield=True), anyio.fail_after(_PEEK_SECONDS):
+
+    async def look() -> None:
         try:
-            await engine.request("POST", "/containers/create", query={"name": name}, body=body)
-            for file in ("passwd", "group"):
-                accounts[file] = await _read_file(engine, name, f"/etc/{file}")
+            with anyio.fail_after(_PEEK_SECONDS):
+                await engine.request("POST", "/containers/create", query={"name": name}, body=body)
+                for file in ("passwd", "group"):
+                    accounts[file] = await _read_file(engine, name, f"/etc/{file}")
         finally:
-            try:
-                await engine.request("DELETE", f"/containers/{name}", query={"force": "1", "v": "1"})
-            except EngineError as exc:
-                if exc.status != 404:
-                    raise
+            await _remove_quietly(engine, name)
+
+    # A create request that is cancelled may still be carried out, so it is not.
+    await uninterrupted(look)
     return accounts
+
+
+async def _remove_quietly(engine: Engine, name: str) -> None:
+    """A removal that fails is told, and replaces no error."""
+
+    async def remove() -> None:
+        try:
+            await engine.request("DELETE", f"/containers/{name}", query={"force": "1", "v": "1"})
+        except EngineError as exc:
+            if exc.status != _NOT_FOUND:
+                raise
+
+    try:
+        removed = await bounded(remove)
+    except Exception:
+        removed = False
+    if not removed:
+        warn_orphaned(name, "docker", "looking into its image was interrupted")
 
 
 async def _read_file(engine: Engine, container: str, path: str) -> str:
