@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import os
 import threading
 import time
@@ -65,6 +66,8 @@ class _Service:
         self._changed = threading.Condition()
         self._heap: list[Watch] = []
         self._live = 0
+        self._idle_since = 0.0
+        self._wakes_at = 0.0
         self._numbers = count()
         self._thread: threading.Thread | None = None
 
@@ -77,7 +80,7 @@ class _Service:
             made = Watch(time.monotonic() + seconds, next(self._numbers), end, self)
             heapq.heappush(self._heap, made)
             self._live += 1
-            if self._heap[0] is made:
+            if made.deadline < self._wakes_at:
                 self._changed.notify()
             return made
 
@@ -86,7 +89,7 @@ class _Service:
             self._live -= 1
             if not self._live:
                 self._heap.clear()
-                self._changed.notify()
+                self._idle_since = time.monotonic()
 
     def _serve(self) -> None:
         while (due := self._wait()) is not None:
@@ -96,9 +99,6 @@ class _Service:
         """What is due, or `None` when nothing has been watched for a moment."""
         with self._changed:
             while True:
-                if not self._live and not self._changed.wait_for(lambda: self._live, LINGER_SECONDS):
-                    self._thread = None
-                    return None
                 now = time.monotonic()
                 due: list[End] = []
                 while self._heap and self._heap[0].deadline <= now:
@@ -106,9 +106,16 @@ class _Service:
                     if end is not None:
                         due.append(end)
                         self._live -= 1
+                        self._idle_since = now
                 if due:
                     return due
-                self._changed.wait(self._heap[0].deadline - now if self._heap else None)
+                if not self._live and now - self._idle_since >= LINGER_SECONDS:
+                    self._thread = None
+                    return None
+                # It wakes now and then by itself, so that a stream which comes or goes need not wake it.
+                next_deadline = self._heap[0].deadline if self._heap else math.inf
+                self._wakes_at = min(next_deadline, now + LINGER_SECONDS)
+                self._changed.wait(self._wakes_at - now)
 
 
 async def _end_all(ends: Sequence[End]) -> None:
