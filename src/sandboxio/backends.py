@@ -86,10 +86,30 @@ KNOWN_BACKENDS: Final[Mapping[str, KnownBackend]] = MappingProxyType(
             KnownBackend(
                 name="e2b",
                 distribution="sandboxio-e2b",
-                extra=None,
+                extra="e2b",
                 credentials=("E2B_API_KEY",),
                 sign_in="set the environment variable E2B_API_KEY",
+                capabilities=frozenset(
+                    {
+                        "RUN_COMMAND",
+                        "RUN_CODE",
+                        "STATEFUL_CODE",
+                        "STREAMING",
+                        "FILESYSTEM",
+                        "UPLOAD_DOWNLOAD",
+                        "NETWORK_POLICY",
+                        "NETWORK_ALLOWLIST",
+                        "RAW_OUTPUT",
+                    }
+                ),
                 key_prefix="e2b_",
+            ),
+            KnownBackend(
+                name="modal",
+                distribution="sandboxio-modal",
+                extra=None,
+                credentials=("MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"),
+                sign_in="set the environment variables MODAL_TOKEN_ID and MODAL_TOKEN_SECRET",
             ),
         )
     }

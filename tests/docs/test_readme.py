@@ -1,4 +1,4 @@
-"""Each Python block of a README is a program or a test that runs, with the fake standing in for Docker."""
+"""Each Python block of a README is a program or a test that runs, with the fake standing in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]
 PYTHON_BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FAKE_AS_DOCKER = """
+FAKE_INSTEAD = """
 import sandboxio
-sandboxio.register("docker", "sandboxio.testing.fake:FakeBackend")
+for name in ("docker", "e2b"):
+    sandboxio.register(name, "sandboxio.testing.fake:FakeBackend")
 """
 
 
@@ -28,7 +29,7 @@ def run_with_fake(program: str, folder: Path) -> subprocess.CompletedProcess[str
     if "def test_" in program:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(script)]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    launcher = f"{FAKE_AS_DOCKER}\nimport runpy\nrunpy.run_path({str(script)!r}, run_name='__main__')"
+    launcher = f"{FAKE_INSTEAD}\nimport runpy\nrunpy.run_path({str(script)!r}, run_name='__main__')"
     command = [sys.executable, "-W", "error", "-c", launcher]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 

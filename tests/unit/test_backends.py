@@ -52,7 +52,7 @@ def test_the_table_tells_what_the_adapter_declares(row: KnownBackend) -> None:
 
 
 def test_the_backends_that_have_a_capability_are_named() -> None:
-    assert backends_with(Capability.STREAMING) == ("docker",)
-    assert backends_with(Capability.STREAMING | Capability.FILESYSTEM) == ("docker",)
+    assert backends_with(Capability.STREAMING) == ("docker", "e2b")
+    assert backends_with(Capability.STREAMING | Capability.STATEFUL_CODE) == ("e2b",)
     assert backends_with(Capability.PTY) == ()
     assert backends_with(Capability.STREAMING | Capability.PTY) == ()

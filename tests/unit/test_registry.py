@@ -151,8 +151,8 @@ def test_a_known_backend_without_its_distribution_tells_the_command() -> None:
 
 def test_a_provider_without_an_adapter_is_not_promised() -> None:
     with pytest.raises(BackendNotFound, match="no adapter in this version") as caught:
-        Registry(Environment()).backend_class("e2b")
-    assert "--extra e2b" not in caught.value.hint
+        Registry(Environment()).backend_class("modal")
+    assert "--extra modal" not in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -7,46 +7,20 @@ from typing import Any
 
 import anyio
 import pytest
-from docker_suite.images import Create
+from docker_suite.factory import SandboxFactory
 
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.models import Resources
-from sandboxio.network import NetworkPolicy
-from sandboxio_docker import DockerBackend, DockerConfig
 
 
 @pytest.fixture
-async def create() -> AsyncIterator[Create]:
-    made: list[Sandbox] = []
-
-    async def make(
-        *,
-        template: str | None = None,
-        config: DockerConfig | None = None,
-        resources: Resources | None = None,
-        network: NetworkPolicy | None = None,
-        env: dict[str, str] | None = None,
-        timeout: float = 120,
-    ) -> Sandbox:
-        sandbox = await DockerBackend(config).create(
-            template=template,
-            resources=resources,
-            network=network,
-            env=env,
-            secrets=None,
-            timeout=timeout,
-            metadata={"suite": "docker"},
-        )
-        made.append(sandbox)
-        return sandbox
-
-    yield make
-    for sandbox in made:
-        await sandbox.kill()
+async def create() -> AsyncIterator[SandboxFactory]:
+    factory = SandboxFactory()
+    yield factory
+    await factory.kill_all()
 
 
 @pytest.fixture
-async def sandbox(create: Create) -> Sandbox:
+async def sandbox(create: SandboxFactory) -> Sandbox:
     return await create()
 
 

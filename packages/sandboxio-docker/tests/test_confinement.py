@@ -10,7 +10,8 @@ from typing import Any
 
 import anyio
 import pytest
-from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE, Create
+from docker_suite.factory import SandboxFactory
+from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE
 
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.errors import (
@@ -73,7 +74,7 @@ async def test_no_capability_and_no_new_privileges(sandbox: Sandbox) -> None:
     assert fields["Seccomp"].strip() == "2"
 
 
-async def test_a_full_disk_is_no_space_left_and_no_dead_sandbox(create: Create) -> None:
+async def test_a_full_disk_is_no_space_left_and_no_dead_sandbox(create: SandboxFactory) -> None:
     sandbox = await create(resources=Resources(memory_mb=128))
     for path in ("/work/x", "/tmp/x", "/dev/shm/x"):
         result = await sandbox.run(["dd", "if=/dev/zero", f"of={path}", "bs=1M", "count=600"])
@@ -87,14 +88,14 @@ async def test_a_full_disk_is_no_space_left_and_no_dead_sandbox(create: Create) 
     assert (await sandbox.run(["echo", "alive"])).stdout == "alive\n"
 
 
-async def test_disk_that_was_asked_for_is_there_beside_the_memory(create: Create) -> None:
+async def test_disk_that_was_asked_for_is_there_beside_the_memory(create: SandboxFactory) -> None:
     sandbox = await create(resources=Resources(memory_mb=64, disk_mb=512))
     result = await sandbox.run("dd if=/dev/zero of=/work/x bs=1M count=350 2>&1; ls -l /work/x")
     assert str(350 * 2**20) in result.stdout
     assert not result.oom_killed
 
 
-async def test_a_hog_behind_a_shell_is_told_and_an_innocent_one_goes_on(create: Create) -> None:
+async def test_a_hog_behind_a_shell_is_told_and_an_innocent_one_goes_on(create: SandboxFactory) -> None:
     sandbox = await create(resources=Resources(memory_mb=128))
     results: dict[str, Any] = {}
 
@@ -111,7 +112,7 @@ async def test_a_hog_behind_a_shell_is_told_and_an_innocent_one_goes_on(create: 
     assert not (await sandbox.run(["true"])).oom_killed
 
 
-async def test_an_end_by_sigkill_alone_is_no_want_of_memory(create: Create) -> None:
+async def test_an_end_by_sigkill_alone_is_no_want_of_memory(create: SandboxFactory) -> None:
     sandbox = await create(resources=Resources(memory_mb=128))
     with pytest.raises(ResourceLimitExceeded):
         await sandbox.run(["python3", "-c", HOG])
@@ -141,7 +142,7 @@ async def test_the_first_process_cannot_be_stopped_or_killed_from_inside(sandbox
     ("user", "expected"), [("root", 65532), ("0:0", 65532), ("4321", 4321), ("nobody", 65534)]
 )
 async def test_the_images_user_is_a_number_and_never_root(
-    create: Create, build: Any, user: str, expected: int
+    create: SandboxFactory, build: Any, user: str, expected: int
 ) -> None:
     sandbox = await create(template=build("user", f"USER {user}"))
     assert (await sandbox.run(["id", "-u"])).stdout.strip() == str(expected)
@@ -149,13 +150,15 @@ async def test_the_images_user_is_a_number_and_never_root(
     assert (await sandbox.run("stat -c %u a")).stdout.strip() == str(expected)
 
 
-async def test_a_user_that_is_not_in_the_image_is_an_error_with_the_fix(create: Create, build: Any) -> None:
+async def test_a_user_that_is_not_in_the_image_is_an_error_with_the_fix(
+    create: SandboxFactory, build: Any
+) -> None:
     with pytest.raises(CreationError, match="'ghost'") as caught:
         await create(template=build("ghost", "USER ghost"))
     assert "DockerConfig(user=" in caught.value.hint
 
 
-async def test_volumes_that_an_image_declares_are_capped_too(create: Create, build: Any) -> None:
+async def test_volumes_that_an_image_declares_are_capped_too(create: SandboxFactory, build: Any) -> None:
     sandbox = await create(template=build("volumes", "VOLUME /data", "VOLUME /var/cache", "USER 65532"))
     mounts = (await sandbox.run(["cat", "/proc/mounts"])).stdout
     for path in ("/data", "/var/cache", "/work", "/tmp"):
@@ -165,13 +168,13 @@ async def test_volumes_that_an_image_declares_are_capped_too(create: Create, bui
 
 
 async def test_what_the_image_holds_in_the_working_folder_does_not_take_it_from_the_user(
-    create: Create, build: Any
+    create: SandboxFactory, build: Any
 ) -> None:
     sandbox = await create(template=build("occupied", "WORKDIR /work/sub"))
     assert (await sandbox.run(["touch", "x"])).ok
 
 
-async def test_an_image_without_a_shell_runs_programs_and_says_what_it_lacks(create: Create) -> None:
+async def test_an_image_without_a_shell_runs_programs_and_says_what_it_lacks(create: SandboxFactory) -> None:
     sandbox = await create(template=SHELLLESS_IMAGE)
     assert Capability.FILESYSTEM not in sandbox.capabilities
     assert (await sandbox.run(["echo", "hi"])).stdout == "hi\n"
@@ -198,14 +201,14 @@ async def test_an_argument_that_linux_cannot_pass_is_refused_with_the_way_out(sa
         await sandbox.run(["echo", *["x" * 100_000] * 40])
 
 
-async def test_an_image_that_cannot_be_pulled_names_the_fix(create: Create) -> None:
+async def test_an_image_that_cannot_be_pulled_names_the_fix(create: SandboxFactory) -> None:
     with pytest.raises(CreationError, match="cannot be pulled") as caught:
         await create(template="127.0.0.1:1/nothing/here:1")
     assert "docker pull 127.0.0.1:1/nothing/here:1" in caught.value.hint
     assert "scripts/docker-image.sh" in caught.value.hint
 
 
-async def test_files_work_in_busybox(create: Create) -> None:
+async def test_files_work_in_busybox(create: SandboxFactory) -> None:
     sandbox = await create(template=BUSYBOX_IMAGE)
     names = ["a b", "-rf", "new\nline", "'; touch p; #", ".hidden", "..two", "back\\0777"]
     for name in names:
@@ -241,7 +244,7 @@ async def test_names_that_are_no_utf_8_come_through(sandbox: Sandbox) -> None:
 LARGE = 20 * 2**20
 
 
-async def test_a_large_file_takes_its_place_whole_or_not_at_all(create: Create) -> None:
+async def test_a_large_file_takes_its_place_whole_or_not_at_all(create: SandboxFactory) -> None:
     sandbox = await create(resources=Resources(memory_mb=256, disk_mb=64))
     await sandbox.files.mkdir("sub")
     await sandbox.files.write("sub/big", b"x" * LARGE)
@@ -258,7 +261,7 @@ async def test_a_large_file_takes_its_place_whole_or_not_at_all(create: Create) 
     assert {info.name for info in await sandbox.files.ls()} == {"sub"}
 
 
-async def test_a_large_file_does_not_leave_through_a_link(create: Create) -> None:
+async def test_a_large_file_does_not_leave_through_a_link(create: SandboxFactory) -> None:
     sandbox = await create()
     await sandbox.run("ln -s /etc out; ln -s /etc/passwd file")
     with pytest.raises(FileSystemError, match="read-only"):
@@ -284,7 +287,7 @@ async def test_a_read_only_place_names_the_writable_ones(sandbox: Sandbox) -> No
 
 
 @pytest.mark.gvisor
-async def test_runsc_is_gvisor_and_its_executions_end_alone(create: Create) -> None:
+async def test_runsc_is_gvisor_and_its_executions_end_alone(create: SandboxFactory) -> None:
     if "runsc" not in await runtimes():
         pytest.skip("the engine has no runtime runsc")
     sandbox = await create(config=DockerConfig(runtime="runsc"))
@@ -303,7 +306,7 @@ async def test_runsc_is_gvisor_and_its_executions_end_alone(create: Create) -> N
 
 
 @pytest.mark.gvisor
-async def test_runsc_without_caps_creates_nothing(create: Create) -> None:
+async def test_runsc_without_caps_creates_nothing(create: SandboxFactory) -> None:
     if "runsc-uncapped" not in await runtimes():
         pytest.skip("the engine has no runtime runsc-uncapped")
     with pytest.raises(ConfigurationError, match="no cap holds"):

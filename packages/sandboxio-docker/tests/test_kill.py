@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE, Create
+from docker_suite.factory import SandboxFactory
+from docker_suite.images import BUSYBOX_IMAGE, PYTHON_IMAGE, SHELLLESS_IMAGE
 
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.errors import ExecutionTimeout, SandboxError, SandboxGone
@@ -41,7 +42,7 @@ async def sleepers(sandbox: Sandbox) -> int:
 
 
 @pytest.mark.parametrize("template", [PYTHON_IMAGE, BUSYBOX_IMAGE])
-async def test_whatever_a_tree_does_it_ends_with_its_execution(create: Create, template: str) -> None:
+async def test_whatever_a_tree_does_it_ends_with_its_execution(create: SandboxFactory, template: str) -> None:
     sandbox = await create(template=template)
     for escape, command in ESCAPES.items():
         with pytest.raises(ExecutionTimeout):
@@ -51,7 +52,9 @@ async def test_whatever_a_tree_does_it_ends_with_its_execution(create: Create, t
 
 
 @pytest.mark.parametrize("template", [PYTHON_IMAGE, BUSYBOX_IMAGE])
-async def test_other_executions_and_their_background_children_go_on(create: Create, template: str) -> None:
+async def test_other_executions_and_their_background_children_go_on(
+    create: SandboxFactory, template: str
+) -> None:
     sandbox = await create(template=template)
     await sandbox.run("setsid sleep 300 >/dev/null 2>&1 & sleep 300 >/dev/null 2>&1 &")
     assert await sleepers(sandbox) == 2
@@ -76,7 +79,7 @@ BOMBS = {
 }
 
 
-async def test_a_fork_bomb_ends_and_the_sandbox_lives(create: Create) -> None:
+async def test_a_fork_bomb_ends_and_the_sandbox_lives(create: SandboxFactory) -> None:
     sandbox = await create()
     await sandbox.run("sleep 300 >/dev/null 2>&1 &")
     with pytest.raises(ExecutionTimeout):
@@ -101,7 +104,7 @@ async def test_a_process_cannot_hide_behind_its_name(sandbox: Sandbox) -> None:
     assert left.stdout.strip() == "0"
 
 
-async def test_in_an_image_without_a_shell_a_timeout_ends_the_sandbox(create: Create) -> None:
+async def test_in_an_image_without_a_shell_a_timeout_ends_the_sandbox(create: SandboxFactory) -> None:
     sandbox = await create(template=SHELLLESS_IMAGE)
     with pytest.raises(ExecutionTimeout):
         await sandbox.run(["sleep", "300"], timeout=0.5)

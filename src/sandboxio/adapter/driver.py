@@ -26,6 +26,7 @@ __all__ = [
     "Execution",
     "Exit",
     "FilePort",
+    "OutputDropped",
     "ProcessHandle",
     "ProcessPort",
     "ProcessSpec",
@@ -88,10 +89,15 @@ class Exit:
     missing: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OutputDropped:
+    """Some output was too large for the port to hold, so that the result is truncated."""
+
+
 class Execution(Protocol):
     """Something that runs and writes: the part that processes and code share."""
 
-    async def receive(self) -> OutputChunk | RichOutput | None:
+    async def receive(self) -> OutputChunk | RichOutput | OutputDropped | None:
         """The next piece of output, or `None` when all of it has been delivered.
 
         Reading only on demand is what gives backpressure. Cancelling it loses nothing.
@@ -175,8 +181,15 @@ class CodePort(Protocol):
         """Whether contexts last between executions."""
         ...
 
+    def runs(self, language: str) -> bool:
+        """Whether code of this language is for this port; other code is fed to an interpreter."""
+        ...
+
     async def start(self, spec: CodeSpec) -> Execution:
-        """Start a cell. An unknown language raises `CapabilityNotSupported`."""
+        """Start a cell. A language that it lacks after all raises `CapabilityNotSupported`.
+
+        A context that lost its state since its last cell says so once, by `output.context_lost`.
+        """
         ...
 
 

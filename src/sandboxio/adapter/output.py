@@ -5,12 +5,25 @@ from __future__ import annotations
 import codecs
 from typing import Final, Literal
 
+from sandboxio.adapter.driver import OutputDropped
 from sandboxio.models import ExecResult, OutputChunk, RichOutput
 
-__all__ = ["OUTPUT_CAP_BYTES", "CollectedOutput"]
+__all__ = ["OUTPUT_CAP_BYTES", "CollectedOutput", "context_lost"]
 
 OUTPUT_CAP_BYTES: Final = 16 * 1024 * 1024
 """How much of each stream is kept; the rest is read and dropped."""
+
+_RICH_OVERHEAD_BYTES: Final = 256
+"""What each rich output counts for beside its data, so that empty ones are bounded too."""
+
+
+def context_lost(context_id: str) -> OutputChunk:
+    """What the first cell says after one that had to be stopped has cost its context the state.
+
+    Example: `context_lost("analysis").stream` is `"stderr"`.
+    """
+    text = f"sandboxio: the context {context_id!r} lost its state when its last cell was stopped\n"
+    return OutputChunk("stderr", text.encode())
 
 
 class CollectedOutput:
@@ -27,8 +40,11 @@ class CollectedOutput:
         self._rich_bytes = 0
         self.truncated = False
 
-    def add(self, item: OutputChunk | RichOutput) -> None:
+    def add(self, item: OutputChunk | RichOutput | OutputDropped) -> None:
         """Keep a piece, or the part of it that fits."""
+        if isinstance(item, OutputDropped):
+            self.truncated = True
+            return
         if isinstance(item, RichOutput):
             self._add_rich(item)
             return
@@ -42,7 +58,7 @@ class CollectedOutput:
             kept += item.data
 
     def _add_rich(self, item: RichOutput) -> None:
-        size = len(item.data)
+        size = len(item.data) + len(item.mime_type) + _RICH_OVERHEAD_BYTES
         if self._rich_bytes + size > OUTPUT_CAP_BYTES:
             self.truncated = True
             return

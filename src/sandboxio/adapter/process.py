@@ -14,7 +14,7 @@ from typing import Final, NoReturn, Self, cast
 
 import anyio
 
-from sandboxio.adapter.driver import DeadlineReached, Execution, Exit, ProcessHandle
+from sandboxio.adapter.driver import DeadlineReached, Execution, Exit, OutputDropped, ProcessHandle
 from sandboxio.adapter.guard import Guard
 from sandboxio.adapter.input import StandardInput
 from sandboxio.adapter.operation import Operation
@@ -44,7 +44,7 @@ _POLL_BOUND_SECONDS: Final = 2.0
 _AFTER_LIFETIME_SECONDS: Final = 5.0
 _KILLED_CODE: Final = 137
 
-_Output = OutputChunk | RichOutput
+_Output = OutputChunk | RichOutput | OutputDropped
 
 
 class Process:
@@ -270,7 +270,7 @@ class Process:
         item = self._slot.pop()
         if item is None:
             self._output_ended = True
-        else:
+        elif not isinstance(item, OutputDropped):
             self._operation.bytes_out += len(item.data)
         return item
 

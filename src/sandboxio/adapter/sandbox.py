@@ -139,9 +139,15 @@ class Sandbox:
         code, language = checked_code(code), checked_language(language)
         variables = self._variables(env)
         timeout = None if timeout is None else checked_timeout(timeout)
-        if self._guard.driver.code is None:
-            return await self._interpret(code, language, variables, timeout)
         port = self._guard.driver.code
+        has_interpreters = self._guard.driver.processes is not None
+        if port is None or (has_interpreters and not port.runs(language)):
+            if context_id is not None:
+                raise CapabilityNotSupported(
+                    f"{self._template_name} keeps no context for {self._guard.redactor.text(repr(language))}",
+                    hint="leave context_id out, or use python",
+                )
+            return await self._interpret(code, language, variables, timeout)
 
         async def start(bound: float) -> Execution:
             return await port.start(CodeSpec(code, language, context_id, variables, bound))

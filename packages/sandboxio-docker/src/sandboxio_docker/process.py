@@ -1,6 +1,6 @@
 """Commands in a container: how they are started, told apart, fed and ended.
 
-A command starts through a few lines of shell that put a number on it (see `sandboxio_docker.kill`),
+A command starts through a few lines of shell that put a number on it (see `sandboxio.adapter.tree_kill`),
 enter the working folder, see whether the program exists, report all that in one line, and give way
 to the command with `exec`. Another process of the sandbox could write such a line in its stead, so a
 line that says that nothing runs is believed only when the engine says so too.
@@ -16,6 +16,7 @@ from typing import Final
 import anyio
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessSpec, ShellMissing
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE, new_marker
 from sandboxio.errors import (
     ConfigurationError,
     ConnectError,
@@ -28,7 +29,7 @@ from sandboxio.models import OutputChunk
 from sandboxio.release import uninterrupted, warn_orphaned
 from sandboxio_docker.container import SHELL, Attachment, Container, ExecState
 from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
-from sandboxio_docker.kill import MARKER_VARIABLE, kill_tree, new_marker
+from sandboxio_docker.kill import kill_tree
 from sandboxio_docker.oom import OomSince, OomWatch
 from sandboxio_docker.stream import ByteStream
 

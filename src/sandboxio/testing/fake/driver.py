@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from sandboxio.adapter.driver import CodeSpec, ProcessHandle, ProcessSpec
+from sandboxio.adapter.output import context_lost
 from sandboxio.errors import CapabilityNotSupported, PathNotFound, SandboxError
 from sandboxio.models import Capability, Resources
 from sandboxio.testing.fake.execution import FakeExecution
@@ -143,6 +144,10 @@ class FakeCodePort:
         self._sandbox = sandbox
         self.stateful = stateful
 
+    def runs(self, language: str) -> bool:
+        """All of them, so that any language can be scripted."""
+        return True
+
     async def start(self, spec: CodeSpec) -> ProcessHandle:
         """Start a cell; one at a time in each context."""
         await anyio.lowlevel.checkpoint()
@@ -196,8 +201,7 @@ def _in_context(spec: CodeSpec, context: CodeContext) -> Program:
         return inner
 
     def program(process: Process) -> Body:
-        note = f"sandboxio: the context {spec.context_id!r} lost its state when its last cell was stopped\n"
-        yield from process.write(2, note.encode())
+        yield from process.write(2, context_lost(spec.context_id or "").data)
         return (yield from inner(process))
 
     context.lost = False

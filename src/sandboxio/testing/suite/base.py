@@ -100,6 +100,8 @@ class SuiteBase(CommandProbes, BehaviourProbes):
         short_lifetime: Seconds; a lifetime that a test can wait for, and that the provider keeps.
         resource_caps_supported: `False` where a template fixes the caps; they are then refused.
         allowlist_supported: `False` where egress cannot be filtered; a list is then refused.
+        allowlist_ports_supported: `False` where it is filtered by host alone; a port is then refused,
+            and the canary has to listen on port 80.
         cancellation_points: At most at how many awaits of one `create` cancellation is tried.
         backend_under_test: The backend that the tests use now; set by the suite, for probes.
     """
@@ -113,6 +115,7 @@ class SuiteBase(CommandProbes, BehaviourProbes):
     short_lifetime: ClassVar[float] = 3.0
     resource_caps_supported: ClassVar[bool] = True
     allowlist_supported: ClassVar[bool] = True
+    allowlist_ports_supported: ClassVar[bool] = True
     cancellation_points: ClassVar[int] = 24
     backend_under_test: ClassVar[Backend]
 

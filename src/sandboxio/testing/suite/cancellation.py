@@ -34,7 +34,10 @@ class CancellationTests(SuiteBase):
     async def test_cancelling_run_code_ends_the_whole_tree(self, sandbox: AsyncSandbox) -> None:
         marker = unique("marker")
         await self._cancel_once_running(
-            sandbox, marker, 2, lambda: sandbox.run_code(self.code_block_tree(), env=self.marked(marker))
+            sandbox,
+            marker,
+            self.blocked_code_size,
+            lambda: sandbox.run_code(self.code_block_tree(), env=self.marked(marker)),
         )
         assert await self.count_processes(sandbox, marker) == 0
 

@@ -16,6 +16,9 @@ class CommandProbes:
     blocked_tree_size: ClassVar[int] = 3
     """How many processes `cmd_block_tree` has."""
 
+    blocked_code_size: ClassVar[int] = 2
+    """How many processes of `code_block_tree` are started with the variables of the call."""
+
     language_without_interpreter: ClassVar[str | None] = "ruby"
     """A language that the template under test cannot run; `None` if there is no such thing."""
 

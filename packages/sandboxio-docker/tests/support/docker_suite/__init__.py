@@ -1,1 +1,1 @@
-"""What the tests of the Docker adapter share: images, the type of a fixture, a misbehaving engine."""
+"""What the tests of the Docker adapter share: images, sandboxes, a misbehaving engine."""

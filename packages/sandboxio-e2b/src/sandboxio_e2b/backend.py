@@ -1,0 +1,109 @@
+"""The E2B backend: what the registry makes and callers ask."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+from sandboxio.adapter.provision import attach, provision
+from sandboxio.adapter.sandbox import Sandbox
+from sandboxio.diagnosis import Check
+from sandboxio.errors import SandboxError
+from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
+from sandboxio.network import NetworkPolicy
+from sandboxio_e2b import managed
+from sandboxio_e2b.config import E2BConfig
+from sandboxio_e2b.diagnosis import examine
+from sandboxio_e2b.errors import translate
+from sandboxio_e2b.provisioner import E2BProvisioner
+
+__all__ = ["E2BBackend"]
+
+
+class E2BBackend:
+    """Sandboxes that are Firecracker microVMs of E2B, over its own SDK. asyncio only.
+
+    Args:
+        config: The configuration; `None` for the defaults. Nothing is contacted yet.
+
+    Example: `sandboxio.create(E2BBackend(E2BConfig(template="my-template")))`
+    """
+
+    config_type: ClassVar[type[E2BConfig]] = E2BConfig
+
+    def __init__(self, config: E2BConfig | None = None) -> None:
+        self.config = config or E2BConfig()
+        self._provisioner = E2BProvisioner(self.config)
+
+    def __repr__(self) -> str:
+        return f"E2BBackend({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """`e2b`."""
+        return self._provisioner.name
+
+    @property
+    def capabilities(self) -> Capability:
+        """What its sandboxes can do; those of a template without a code interpreter keep no contexts."""
+        return self._provisioner.capabilities
+
+    @property
+    def isolation(self) -> IsolationTier:
+        """MICROVM: E2B documents a Firecracker microVM with a kernel of its own for every sandbox."""
+        return IsolationTier.MICROVM
+
+    async def create(
+        self,
+        *,
+        template: str | None,
+        resources: Resources | None,
+        network: NetworkPolicy | None,
+        env: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None,
+        timeout: float,
+        metadata: Mapping[str, str] | None,
+    ) -> Sandbox:
+        """See `Backend.create`."""
+        return await provision(
+            self._provisioner,
+            template=template,
+            resources=resources,
+            network=network,
+            env=env,
+            secrets=secrets,
+            timeout=timeout,
+            metadata=metadata,
+        )
+
+    async def connect(self, sandbox_id: str) -> Sandbox:
+        """See `Backend.connect`."""
+        return await attach(self._provisioner, sandbox_id)
+
+    async def list_managed(self) -> tuple[ManagedSandbox, ...]:
+        """See `ReapableBackend.list_managed`."""
+        async with _translated():
+            return await managed.list_managed(self._provisioner.options(), self.name)
+
+    async def kill_managed(self, sandbox_id: str) -> None:
+        """See `ReapableBackend.kill_managed`."""
+        async with _translated():
+            await managed.kill_managed(sandbox_id, self._provisioner.options())
+
+    async def diagnose(self) -> tuple[Check, ...]:
+        """See `DiagnosableBackend.diagnose`."""
+        return await examine(self._provisioner)
+
+
+@asynccontextmanager
+async def _translated() -> AsyncGenerator[None]:
+    try:
+        yield
+    except SandboxError:
+        raise
+    except Exception as exc:
+        error = translate(exc)
+        if error is None:
+            raise
+        raise error from exc

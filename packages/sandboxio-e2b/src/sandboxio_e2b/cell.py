@@ -1,0 +1,167 @@
+"""One cell: its output as it comes, its results, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+from e2b.exceptions import NotFoundException
+from e2b_code_interpreter import AsyncSandbox
+
+from sandboxio.adapter.driver import CodeSpec, Exit, OutputDropped
+from sandboxio.adapter.output import context_lost
+from sandboxio.errors import ConnectError
+from sandboxio.models import OutputChunk, RichOutput
+from sandboxio_e2b.contexts import CodeContext
+from sandboxio_e2b.feed import Feed
+from sandboxio_e2b.interpreter import execute
+from sandboxio_e2b.messages import TOO_LONG
+from sandboxio_e2b.mime import rich_outputs
+
+__all__ = ["Cell"]
+
+_Item = OutputChunk | RichOutput | OutputDropped
+
+_KERNEL_DIED: Final = "ContextRestarting"
+_EXIT: Final = "SystemExit"
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_END_SECONDS: Final = 1.0
+
+
+class Cell:
+    """An `Execution` of a cell.
+
+    Args:
+        native: The SDK's sandbox.
+        spec: The cell.
+        context: The context that it runs in, which is open and held.
+        lost: Whether the context has lost its state, which is then said first.
+        kill: Ends its tree.
+        close: Gives the context back.
+    """
+
+    def __init__(
+        self,
+        native: AsyncSandbox,
+        spec: CodeSpec,
+        context: CodeContext,
+        *,
+        lost: bool,
+        kill: Callable[[], Awaitable[None]],
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._feed: Feed[_Item] = Feed()
+        self._context = context
+        self._note = context_lost(spec.context_id or "") if lost else None
+        self._kill = kill
+        self._close = close
+        self._loop = asyncio.get_running_loop()
+        self._exit: Exit | None = None
+        self._over = asyncio.Event()
+        self._reading = asyncio.ensure_future(self._read(native, spec.code))
+
+    async def receive(self) -> _Item | None:
+        """See `Execution.receive`."""
+        if self._note is not None:
+            note, self._note = self._note, None
+            return note
+        return await self._feed.take()
+
+    async def poll(self) -> Exit | None:
+        """See `Execution.poll`."""
+        return self._exit
+
+    async def wait(self) -> Exit:
+        """See `Execution.wait`."""
+        await self._over.wait()
+        return self._exit or Exit(None)
+
+    async def kill(self) -> None:
+        """See `Execution.kill`."""
+        if self._exit is not None:
+            return
+        ours = asyncio.get_running_loop() is self._loop
+        if ours:
+            self._feed.widen()
+        await self._kill()
+        if ours:  # what it had written before is then there to be taken
+            with anyio.move_on_after(_END_SECONDS):
+                await self._over.wait()
+
+    async def aclose(self) -> None:
+        """See `Execution.aclose`."""
+        self._reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading
+        await self._close()
+
+    async def _read(self, native: AsyncSandbox, code: str) -> None:
+        failure: Exception | None = None
+        try:
+            async for message in execute(native, self._context.native_id, code):
+                await self._handle(message)
+        except NotFoundException as exc:
+            self._context.native_id = ""
+            self._context.forget_kernel()
+            failure = ConnectError("the code context is not there any more", hint="run the cell again")
+            failure.__cause__ = exc
+        except Exception as exc:
+            failure = exc
+        if self._exit is None and failure is None:
+            failure = ConnectError("the connection to a cell ended before the cell did", hint="run it again")
+        self._feed.end(None if self._exit else failure)
+        self._over.set()
+
+    async def _handle(self, message: Mapping[str, Any]) -> None:
+        if message is TOO_LONG:
+            await self._feed.put(OutputDropped())
+            return
+        match message.get("type"):
+            case "stdout" | "stderr" as stream:
+                await self._write(stream, str(message.get("text", "")))
+            case "result":
+                for output in rich_outputs(message):
+                    await self._feed.put(output)
+            case "error":
+                await self._fail(message)
+            case "end_of_execution":
+                self._exit = self._exit or Exit(0)
+            case _:  # the number of executions, keepalives, and what later versions may add
+                return
+
+    async def _fail(self, message: Mapping[str, Any]) -> None:
+        """An error that nobody handled: the code of the cell, and what Python would write to stderr."""
+        name, value = str(message.get("name", "")), str(message.get("value", ""))
+        if name == _EXIT:
+            self._exit = Exit(_code_of_exit(value))
+            if not _is_code(value):
+                await self._write("stderr", f"{value}\n")
+            return
+        if name == _KERNEL_DIED:
+            self._context.lost = True
+            raise ConnectError(
+                "the interpreter ended during the cell, with an exit code that E2B does not tell",
+                hint="look for what ends the process: os._exit(), a crash, or too little memory",
+            )
+        traceback = _COLOURS.sub("", str(message.get("traceback") or f"{name}: {value}"))
+        await self._write("stderr", traceback.rstrip("\n") + "\n")
+        self._exit = Exit(1)
+
+    async def _write(self, stream: Any, text: str) -> None:
+        if text:
+            await self._feed.put(OutputChunk(stream, text.encode("utf-8", "replace")))
+
+
+def _is_code(value: str) -> bool:
+    return value in ("", "None") or value.removeprefix("-").isdecimal()
+
+
+def _code_of_exit(value: str) -> int:
+    """As a Python process ends: nothing is 0, a number its lowest byte, anything else 1."""
+    if value in ("", "None"):
+        return 0
+    return int(value) & 0xFF if _is_code(value) and len(value) < 20 else 1

@@ -1,0 +1,68 @@
+"""Between the SDK, which pushes output, and the kit, which asks for it: with backpressure, and cancellable.
+
+The SDK calls back from one task and waits for each callback, so what is not taken here is not read
+from the network, and in the end not written by the sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+__all__ = ["Feed"]
+
+ItemT = TypeVar("ItemT")
+
+_ITEMS_AHEAD: Final = 16
+_ITEMS_KEPT: Final = 512
+
+
+class Feed(Generic[ItemT]):
+    """Output on its way, from one task to one other of the same event loop.
+
+    Example: `await feed.put(chunk)` on one side, `await feed.take()` on the other.
+    """
+
+    def __init__(self) -> None:
+        self._items: deque[ItemT] = deque()
+        self._room = asyncio.Semaphore(_ITEMS_AHEAD)
+        self._news = asyncio.Event()
+        self._wide = False
+        self._ended = False
+        self._failure: Exception | None = None
+
+    async def put(self, item: ItemT) -> None:
+        """Add an item. Waits while many are not taken; of a widened feed the excess is dropped."""
+        if not self._wide:
+            await self._room.acquire()
+        if not self._wide or len(self._items) < _ITEMS_KEPT:
+            self._items.append(item)
+            self._news.set()
+
+    def end(self, failure: Exception | None = None) -> None:
+        """No more comes, for this reason if any."""
+        self._ended = True
+        self._failure = failure
+        self._news.set()
+
+    def widen(self) -> None:
+        """Let what is on its way arrive although nobody takes it, so that an end behind it is seen."""
+        self._wide = True
+        self._room.release()
+
+    async def take(self) -> ItemT | None:
+        """The next item, or `None` at the end. Cancelling it loses nothing.
+
+        Raises:
+            Exception: The failure that it ended with.
+        """
+        while not self._items:
+            if self._ended:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            self._news.clear()
+            await self._news.wait()
+        self._room.release()
+        return self._items.popleft()

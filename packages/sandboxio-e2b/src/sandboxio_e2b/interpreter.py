@@ -1,0 +1,63 @@
+"""Calling the code interpreter.
+
+The SDK's own `run_code` keeps all that a cell writes, without a bound. So the request is made with the
+SDK's client, address and token, and the answer is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import httpx
+from e2b_code_interpreter import AsyncSandbox
+from e2b_code_interpreter.constants import JUPYTER_PORT
+from e2b_code_interpreter.models import aextract_exception
+
+from sandboxio.errors import ConnectError
+from sandboxio_e2b.messages import read_messages
+
+__all__ = ["execute", "run_to_end"]
+
+
+async def execute(native: AsyncSandbox, context_id: str, code: str) -> AsyncGenerator[Mapping[str, Any]]:
+    """The messages of one cell, without any deadline: closing this early interrupts the kernel.
+
+    Args:
+        native: The SDK's sandbox.
+        context_id: E2B's id of an open context.
+        code: The cell.
+
+    Raises:
+        Exception: Whatever the SDK makes of a refusal.
+    """
+    headers = {"E2b-Sandbox-Id": native.sandbox_id, "E2b-Sandbox-Port": str(JUPYTER_PORT)}
+    if token := native._envd_access_token:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- a test pins it
+        headers["X-Access-Token"] = token
+    if native.traffic_access_token:
+        headers["E2B-Traffic-Access-Token"] = native.traffic_access_token
+    body = {"code": code, "context_id": context_id, "language": None, "env_vars": None}
+    client, url = native._client, native._jupyter_url  # noqa: SLF001
+    async with client.stream(
+        "POST", f"{url}/execute", json=body, headers=headers, timeout=httpx.Timeout(None)
+    ) as response:
+        error = await aextract_exception(response)
+        if error is not None:
+            raise error
+        async for message in read_messages(response.aiter_bytes()):
+            yield message
+
+
+async def run_to_end(native: AsyncSandbox, context_id: str, code: str) -> None:
+    """Run code of this adapter's own in a context.
+
+    Raises:
+        ConnectError: It did not end as it should.
+    """
+    ended = False
+    async for message in execute(native, context_id, code):
+        if message.get("type") == "error":
+            raise ConnectError(f"a cell could not be prepared: {str(message.get('name'))[:80]}")
+        ended = ended or message.get("type") == "end_of_execution"
+    if not ended:
+        raise ConnectError("the connection ended while a cell was prepared", hint="run it again")

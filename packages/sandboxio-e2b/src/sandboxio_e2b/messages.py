@@ -1,0 +1,73 @@
+"""The code interpreter's messages as they come: JSON lines, of which hostile code decides the length."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, cast
+
+__all__ = ["LINE_LIMIT_BYTES", "TOO_LONG", "read_messages"]
+
+LINE_LIMIT_BYTES: Final = 32 * 1024 * 1024
+"""The longest line that is kept; one message holds at most what one `print` wrote."""
+
+TOO_LONG: Final[Mapping[str, Any]] = {"type": "sandboxio.too_long"}
+"""Stands for the rest of a line that was too long."""
+
+_TEXT_BEGIN: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"(stdout|stderr)"\s*,\s*"text"\s*:\s*"')
+_HALF_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+
+
+async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
+    """Each line as a message. Of a text that is too long its beginning comes, and then `TOO_LONG`.
+
+    Raises:
+        json.JSONDecodeError: A line is no JSON object.
+
+    Example: `async for message in read_messages(response.aiter_bytes()): ...`
+    """
+    line = bytearray()
+    skipping = False
+    async for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            if not skipping:
+                line += end
+                if line.strip():
+                    yield _parse(bytes(line))
+            line.clear()
+            skipping = False
+        if skipping:
+            continue
+        line += rest
+        if len(line) > LINE_LIMIT_BYTES:
+            beginning = _beginning_of_text(bytes(line))
+            if beginning is not None:
+                yield beginning
+            yield TOO_LONG
+            line.clear()
+            skipping = True
+    if line.strip() and not skipping:
+        yield _parse(bytes(line))
+
+
+def _parse(line: bytes) -> Mapping[str, Any]:
+    message: object = json.loads(line)
+    if isinstance(message, dict):
+        return cast(dict[str, Any], message)
+    raise json.JSONDecodeError("a message of the code interpreter is no object", "", 0)
+
+
+def _beginning_of_text(line: bytes) -> Mapping[str, Any] | None:
+    found = _TEXT_BEGIN.match(line)
+    if found is None:
+        return None
+    text = line[found.end() :]
+    half = _HALF_ESCAPE.search(text, max(0, len(text) - 64))
+    whole = text[: half.start(1)] if half else text
+    decoded = json.loads(b'"' + whole.decode("utf-8", "ignore").encode() + b'"')
+    return {
+        "type": found[1].decode(),
+        "text": decoded.encode("utf-16", "surrogatepass").decode("utf-16", "ignore"),
+    }

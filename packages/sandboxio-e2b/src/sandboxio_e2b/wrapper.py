@@ -1,0 +1,114 @@
+"""The shell around each command: it sets the command apart, and says in-band how its leader ended.
+
+The SDK gives every command to `/bin/bash -l -c`, and tells of its end only once nobody holds its pipes
+any more, which a child in the background can do for ever. So the command runs as a child of that shell,
+which writes a status line behind the command's own standard error: a record separator, a word that
+nobody else knows beforehand, and the exit code. A process of the sandbox that finds the word out can
+lie about its own end and no more: what it leaves running, it could leave running anyway.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from sandboxio.adapter.driver import Exit
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE
+
+__all__ = ["SHELL", "StatusFilter", "wrap"]
+
+SHELL: Final = "/bin/bash"
+
+_SEPARATOR: Final = b"\x1e"
+_MISSING: Final = b"missing"
+_LONGEST_WORD: Final = 16
+_CODE: Final = re.compile(rb"\d{1,3}")
+
+# A login shell's profile replaces variables such as PATH, so all are put back as they were given. Its
+# own complaints, such as "Killed" for the command, belong to nobody.
+_WRAPPER: Final = r"""set -- {arguments}
+while IFS= read -r -d '' pair; do
+    case $pair in PWD=* | OLDPWD=* | SHLVL=* | _=*) ;; *) export -- "$pair" ;; esac
+done 2>/dev/null </proc/$$/environ
+ulimit -x {marker} 2>/dev/null && unset {variable}
+exec {{err}}>&2 2>/dev/null
+case $1 in
+*/*) [ -e "$1" ] ;;
+*) type -P -- "$1" >/dev/null ;;
+esac || {{
+    printf '%s: not found\n\036{word} missing\n' "$1" >&"$err"
+    exit 127
+}}
+(
+    exec 2>&"$err" {{err}}>&-
+    exec -- "$@"
+)
+code=$?
+printf '\036{word} %d\n' "$code" >&"$err"
+exit "$code"
+"""
+
+
+def wrap(command: str | Sequence[str], marker: str, word: str) -> str:
+    """The line for the SDK that runs a command under a number.
+
+    Args:
+        command: Text for the shell, or a program with its arguments.
+        marker: The execution's number.
+        word: What its status line begins with.
+
+    Example: `wrap(["echo", "hi"], new_marker(key), secrets.token_hex(16))`
+    """
+    argv = (SHELL, "-c", command) if isinstance(command, str) else command
+    return _WRAPPER.format(arguments=shlex.join(argv), marker=marker, variable=MARKER_VARIABLE, word=word)
+
+
+class StatusFilter:
+    """Takes the status line out of a standard error that comes in pieces.
+
+    Args:
+        word: The word that begins it.
+
+    Attributes:
+        exit: How the leader ended, once the line has come.
+    """
+
+    def __init__(self, word: str) -> None:
+        self._start = _SEPARATOR + word.encode() + b" "
+        self._held = b""
+        self.exit: Exit | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        """What of it and of what was held is the command's own output."""
+        if self.exit is not None:
+            return data
+        data = self._held + data
+        begin = data.find(self._start)
+        if begin < 0:
+            keep = self._length_of_beginning(data)
+            self._held = data[len(data) - keep :]
+            return data[: len(data) - keep]
+        status, newline, rest = data[begin + len(self._start) :].partition(b"\n")
+        if not newline and len(status) <= _LONGEST_WORD:
+            self._held = data[begin:]
+            return data[:begin]
+        self._held = b""
+        if status == _MISSING:
+            self.exit = Exit(127, missing=True)
+        elif _CODE.fullmatch(status):
+            self.exit = Exit(int(status))
+        else:
+            return data
+        return data[:begin] + rest
+
+    def flush(self) -> bytes:
+        """What was held and turned out to be no status line."""
+        held, self._held = self._held, b""
+        return held
+
+    def _length_of_beginning(self, data: bytes) -> int:
+        """How many bytes at the end of `data` may be the beginning of a status line."""
+        begin = data.rfind(_SEPARATOR, max(0, len(data) - len(self._start) + 1))
+        return len(data) - begin if begin >= 0 and self._start.startswith(data[begin:]) else 0

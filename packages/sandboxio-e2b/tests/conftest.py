@@ -1,0 +1,35 @@
+"""The local E2B server over real machines, where a Docker engine is there to make them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from e2b_server.machine import DockerMachines
+from e2b_server.server import E2BServer
+
+CANARY_NAME = "canary.test"
+
+
+@pytest.fixture(scope="session")
+def canary_address() -> Iterator[str]:
+    """An address of this host that nobody else uses, for servers on ports 80 and 443."""
+    address = f"198.51.100.{os.getpid() % 250 + 1}"
+    subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+    yield address
+    subprocess.run(["ip", "address", "delete", f"{address}/32", "dev", "lo"], check=True)
+
+
+@pytest.fixture(scope="module")
+def e2b_server(canary_address: str) -> Iterator[E2BServer]:
+    """A server whose sandboxes know the canary by its name; it leaves nothing behind."""
+    with (
+        E2BServer(DockerMachines({CANARY_NAME: canary_address})) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in server.environ.items():
+            patch.setenv(name, value)
+        yield server
+        assert server.leftovers() == []

@@ -1,0 +1,1 @@
+JUPYTER_PORT: int

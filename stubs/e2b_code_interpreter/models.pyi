@@ -1,0 +1,3 @@
+import httpx
+
+async def aextract_exception(res: httpx.Response) -> Exception | None: ...

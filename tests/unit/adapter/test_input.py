@@ -1,0 +1,68 @@
+"""What goes into an execution: its command, its code, its standard input."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from sandboxio.errors import ConfigurationError, ExecutionError
+from sandboxio.models import PIPE
+
+
+@pytest.mark.parametrize("command", ["a\0b", ["a", "b\0"], ["\ud800"], [], [""], b"ls", ["-rf"], 7, [b"ls"]])
+async def test_a_command_that_cannot_be_one_is_refused_before_anything_is_sent(make_sandbox, command):
+    sandbox, driver = make_sandbox()
+    with pytest.raises(ConfigurationError):
+        await sandbox.run(command)
+    assert driver.specs == []
+
+
+async def test_code_goes_in_by_standard_input_whatever_its_length(make_sandbox, scripted):
+    code = "#" + "x" * 200_000
+    sandbox, driver = make_sandbox(scripted(echo=True))
+    await sandbox.run_code(code)
+    assert driver.process.input == code.encode()
+
+
+async def test_input_larger_than_any_pipe_is_fed_while_output_is_read(make_sandbox, scripted):
+    data = bytes(range(256)) * 400
+    sandbox, driver = make_sandbox(scripted(echo=True))
+    result = await sandbox.run(["cat"], stdin=data)
+    assert driver.process.input == data
+    assert result.stdout == data.decode("utf-8", "replace")
+
+
+async def test_without_input_no_input_is_opened(make_sandbox):
+    sandbox, driver = make_sandbox()
+    await sandbox.run(["cat"])
+    assert driver.specs[0].open_stdin is False
+
+
+async def test_input_is_written_while_a_stream_runs(make_sandbox, scripted):
+    sandbox, driver = make_sandbox(scripted(echo=True))
+    async with sandbox.stream(["cat"], stdin=PIPE) as process:
+        await process.write("abc")
+        await process.close_stdin()
+        assert [chunk.data async for chunk in process] == [b"abc"]
+        with pytest.raises(ExecutionError):
+            await process.write(b"more")
+    assert driver.process.input == b"abc"
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_an_interrupt_while_input_is_fed_stays_bare(make_sandbox, scripted):
+    process = scripted(echo=True)
+
+    async def receive():
+        raise KeyboardInterrupt
+
+    process.receive = receive
+
+    async def send(data):
+        await anyio.sleep(1)
+        return 0
+
+    process.send = send
+    sandbox, _ = make_sandbox(process)
+    with pytest.raises(KeyboardInterrupt):
+        await sandbox.run(["cat"], stdin=b"x")
