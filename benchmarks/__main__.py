@@ -1,6 +1,6 @@
 """Runs every benchmark, or those named, and exits with 1 when a figure is over its limit.
 
-Usage: python -m benchmarks [imports] [core] [lifecycle] [transfer]
+Usage: python -m benchmarks [imports] [core] [lifecycle] [transfer] [e2b]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ MODULES = {
     "core": "core",
     "lifecycle": "docker_lifecycle",
     "transfer": "docker_transfer",
+    "e2b": "e2b_calls",
 }
 
 

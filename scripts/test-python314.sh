@@ -2,7 +2,7 @@
 # Runs the tests that need no engine on Python 3.14, in a container of Debian's unstable release, for machines whose
 # own Python is older. The project is mounted read-only; a copy of it is tested. Arguments go to pytest:
 #
-#   scripts/test-python314.sh                      the unit tests and the contract suite
+#   scripts/test-python314.sh                      the unit tests, the contract suite and the adapters' tests
 #   scripts/test-python314.sh tests/unit -k dsn    what the arguments select
 
 set -euo pipefail
@@ -12,7 +12,7 @@ readonly BOUND_S=900
 readonly AUTHORITIES=/etc/ssl/certs/ca-certificates.crt
 
 project=$(cd "$(dirname "$0")/.." && pwd)
-(($#)) || set -- tests/unit tests/contract tests/docs/test_readme.py
+(($#)) || set -- tests/unit tests/contract tests/docs/test_readme.py packages
 cache=${SBX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sandboxio}/python314
 mkdir -p "$cache"
 
@@ -35,5 +35,5 @@ timeout -k 10 "$BOUND_S" docker run "${options[@]}" "$IMAGE" sh -euc '
     export PATH=/tools/bin:$PATH UV_PYTHON=/usr/bin/python3 UV_PYTHON_DOWNLOADS=never
     uv sync --quiet --frozen --all-packages --all-extras --no-default-groups --group test
     uv run --no-sync python -VV
-    exec uv run --no-sync pytest -q -m "not docker and not gvisor and not e2b and not bwrap and not bench" "$@"
+    exec uv run --no-sync pytest -q -m "not docker and not gvisor and not bwrap and not bench" "$@"
 ' pytest "$@"

@@ -23,6 +23,7 @@ class AsyncSandbox(e2b.AsyncSandbox):
         envs: dict[str, str] | None = None,
         allow_internet_access: bool | None = None,
         network: dict[str, Any] | None = None,
+        lifecycle: dict[str, Any] | None = None,
         idempotency_key: str | None = None,
         **opts: Any,
     ) -> AsyncSandbox: ...

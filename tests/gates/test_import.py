@@ -1,5 +1,7 @@
 """`import sandboxio` is fast, silent, opens no socket, and loads nothing but the base dependencies.
 
+The same holds of each adapter's package: a provider's SDK is loaded when a backend is asked for.
+
 Each gate takes the folder that a package is imported from, so the same code judges the real package and a
 planted one that breaks the rule.
 """
@@ -15,7 +17,12 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+ADAPTERS = {
+    "sandboxio_docker": ROOT / "packages" / "sandboxio-docker" / "src",
+    "sandboxio_e2b": ROOT / "packages" / "sandboxio-e2b" / "src",
+}
 BUDGET_MS = 150.0
 BASE_DEPENDENCIES = {"anyio", "typing_extensions", "idna", "sniffio"}
 EVERY_PUBLIC_NAME = "import sandboxio\nfor name in sandboxio.__all__: getattr(sandboxio, name)"
@@ -92,10 +99,13 @@ def planted(tmp_path: Path) -> Path:
     return source
 
 
-def test_import_stays_within_the_budget(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
-    cost = import_cost_ms("sandboxio", SOURCE, tmp_path)
+@pytest.mark.parametrize(("package", "source"), [("sandboxio", SOURCE), *ADAPTERS.items()])
+def test_import_stays_within_the_budget(
+    package: str, source: Path, tmp_path: Path, record_property: pytest.RecordProperty
+) -> None:
+    cost = import_cost_ms(package, source, tmp_path)
     record_property("import_ms", cost)
-    print(f"import sandboxio: {cost:.1f} ms over a bare interpreter (budget {BUDGET_MS:.0f} ms)")
+    print(f"import {package}: {cost:.1f} ms over a bare interpreter (budget {BUDGET_MS:.0f} ms)")
     assert cost < BUDGET_MS
 
 
@@ -109,9 +119,15 @@ def test_import_loads_only_the_base_dependencies(statement: str, tmp_path: Path)
     assert foreign_modules(statement, "sandboxio", SOURCE, tmp_path) == set()
 
 
-def test_the_module_gate_notices_an_eager_import(tmp_path: Path, planted: Path) -> None:
-    (planted / "eager.py").write_text("import docker\n")
-    assert "docker" in foreign_modules("import eager", "eager", planted, tmp_path)
+@pytest.mark.parametrize("package", ADAPTERS)
+def test_an_adapters_package_does_not_load_its_sdk(package: str, tmp_path: Path) -> None:
+    assert foreign_modules(f"import {package}", package, ADAPTERS[package], tmp_path) <= {"sandboxio"}
+
+
+@pytest.mark.parametrize("sdk", ["docker", "e2b"])
+def test_the_module_gate_notices_an_eager_import(sdk: str, tmp_path: Path, planted: Path) -> None:
+    (planted / "eager.py").write_text(f"import {sdk}\n")
+    assert sdk in foreign_modules("import eager", "eager", planted, tmp_path)
 
 
 def test_bare_import_does_not_load_anyio(tmp_path: Path) -> None:
@@ -123,6 +139,13 @@ def test_bare_import_does_not_load_anyio(tmp_path: Path) -> None:
 @pytest.mark.parametrize("statement", ["import sandboxio", EVERY_PUBLIC_NAME], ids=["import", "every-name"])
 def test_import_opens_no_socket_and_prints_nothing(statement: str, tmp_path: Path) -> None:
     done = fresh_interpreter(WITHOUT_SOCKETS, statement, SOURCE, tmp_path)
+    assert (done.returncode, done.output) == (0, "")
+
+
+@pytest.mark.parametrize("package", ADAPTERS)
+def test_an_adapter_opens_no_socket_and_prints_nothing(package: str, tmp_path: Path) -> None:
+    statement = f"import {package}\nfor name in {package}.__all__: getattr({package}, name)"
+    done = fresh_interpreter(WITHOUT_SOCKETS, statement, ADAPTERS[package], tmp_path)
     assert (done.returncode, done.output) == (0, "")
 
 

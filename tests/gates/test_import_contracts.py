@@ -13,12 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CORE = Path("src/sandboxio")
 DOCKER = Path("packages/sandboxio-docker/src/sandboxio_docker")
+E2B = Path("packages/sandboxio-e2b/src/sandboxio_e2b")
+PACKAGES = (CORE, DOCKER, E2B)
 LINT = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join([str(root / CORE.parent), str(root / DOCKER.parent)])
+    environment["PYTHONPATH"] = os.pathsep.join(str(root / package.parent) for package in PACKAGES)
     command = [sys.executable, "-c", LINT, "--no-cache"]
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
 
@@ -27,7 +29,7 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 def planted(tmp_path: Path) -> Path:
     """A copy of the code and of its contracts, to break one in."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for package in (CORE, DOCKER):
+    for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
@@ -49,8 +51,14 @@ def test_the_contracts_hold() -> None:
         (CORE / "adapter" / "sandbox.py", "import sandboxio.testing"),
         (CORE / "cli" / "__init__.py", "import sandboxio.adapter.sandbox"),
         (CORE / "registry.py", "import sandboxio_docker"),
+        (CORE / "registry.py", "import sandboxio_e2b"),
         (DOCKER / "__init__.py", "import sandboxio.api"),
         (DOCKER / "__init__.py", "import sandboxio.testing.fake"),
+        (DOCKER / "__init__.py", "import sandboxio_e2b"),
+        (E2B / "__init__.py", "import sandboxio.api"),
+        (E2B / "__init__.py", "import sandboxio.registry"),
+        (E2B / "backend.py", "import sandboxio.testing.fake"),
+        (E2B / "backend.py", "import sandboxio_docker"),
     ],
     ids=lambda value: str(value).removeprefix("import "),
 )

@@ -15,7 +15,11 @@ FAULTS = {
     "wrong.py": "def double(number: int) -> str:\n    return number * 2\n",
     "untyped.py": "def double(number):\n    return number * 2\n",
 }
-PACKAGES = ["src/sandboxio", "packages/sandboxio-docker/src/sandboxio_docker"]
+PACKAGES = [
+    "src/sandboxio",
+    "packages/sandboxio-docker/src/sandboxio_docker",
+    "packages/sandboxio-e2b/src/sandboxio_e2b",
+]
 
 Checker = Callable[[Path], subprocess.CompletedProcess[str]]
 
@@ -34,6 +38,7 @@ def pyright(root: Path) -> subprocess.CompletedProcess[str]:
 def checkout(tmp_path: Path) -> Path:
     """A checkout with the project's own type-checker settings and clean packages."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "stubs", tmp_path / "stubs")
     for folder in [*PACKAGES, "scripts"]:
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "clean.py").write_text('"""Nothing wrong here."""\n')

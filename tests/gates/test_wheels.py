@@ -21,9 +21,11 @@ ROOT = Path(__file__).parents[2]
 SOURCES = {
     "sandboxio": ROOT / "src",
     "sandboxio_docker": ROOT / "packages" / "sandboxio-docker" / "src",
+    "sandboxio_e2b": ROOT / "packages" / "sandboxio-e2b" / "src",
 }
 FIRST_PARTY = {name.replace("_", "-") for name in SOURCES}
 BASE_INSTALL = {"sandboxio", "anyio", "typing-extensions", "idna", "sniffio"}
+SDKS = {"docker": {"docker", "h11"}, "e2b": {"e2b", "e2b-code-interpreter", "httpx"}}
 
 
 def uv(*arguments: str, cwd: Path = ROOT) -> str:
@@ -81,14 +83,14 @@ def third_party(wheels: list[Path]) -> list[str]:
     return sorted({line for line in requirements if distribution_name(line) not in FIRST_PARTY})
 
 
-def environment_with(wheels: list[Path], dist: Path, folder: Path) -> Path:
-    """Make an environment with these wheels and what they require, and return its interpreter."""
+def environment_with(wheels: list[Path], dist: Path, folder: Path, *, extra: str = "") -> Path:
+    """Make an environment with an extra, which brings these wheels, and return its interpreter."""
     uv("venv", "--python", sys.executable, str(folder))
     python = folder / "bin" / "python"
-    names = [f"{metadata_of(wheel)['Name'][0]}=={metadata_of(wheel)['Version'][0]}" for wheel in wheels]
-    ours = ["--no-index", "--no-deps", "--find-links", str(dist), *names]
-    uv("pip", "install", "--python", str(python), *ours)
     uv("pip", "install", "--python", str(python), *third_party(wheels))
+    (version,) = metadata_of(wheel_of(dist, "sandboxio"))["Version"]
+    ours = ["--no-index", "--find-links", str(dist), f"sandboxio[{extra}]=={version}"]
+    uv("pip", "install", "--python", str(python), *ours)
     uv("pip", "check", "--python", str(python))
     return python
 
@@ -106,6 +108,12 @@ def assert_came_from(wheel: Path, python: Path) -> None:
             assert (site_packages / name).read_bytes() == archive.read(name), name
 
 
+def test_every_distribution_has_a_wheel(dist: Path) -> None:
+    distributions = {"sandboxio", *(path.parent.name for path in ROOT.glob("packages/*/pyproject.toml"))}
+    assert distributions == FIRST_PARTY
+    assert {path.name.partition("-")[0] for path in dist.glob("*.whl")} == set(SOURCES)
+
+
 @pytest.mark.parametrize("package", sorted(SOURCES))
 def test_a_wheel_holds_its_package_and_nothing_else(package: str, dist: Path) -> None:
     wheel = wheel_of(dist, package)
@@ -115,13 +123,22 @@ def test_a_wheel_holds_its_package_and_nothing_else(package: str, dist: Path) ->
 
 
 @pytest.mark.parametrize(
-    "stray", ["sandboxio_docker/__init__.py", "tests/test_x.py", "sandboxio/stray.txt", "conftest.py"]
+    ("package", "stray"),
+    [
+        ("sandboxio", "sandboxio_docker/__init__.py"),
+        ("sandboxio", "sandboxio_e2b/__init__.py"),
+        ("sandboxio", "tests/test_x.py"),
+        ("sandboxio", "sandboxio/stray.txt"),
+        ("sandboxio", "conftest.py"),
+        ("sandboxio_e2b", "e2b_server/__init__.py"),
+        ("sandboxio_e2b", "e2b_code_interpreter/__init__.pyi"),
+    ],
 )
-def test_a_stray_file_in_a_wheel_is_noticed(stray: str, dist: Path, tmp_path: Path) -> None:
-    planted = shutil.copy(wheel_of(dist, "sandboxio"), tmp_path)
+def test_a_stray_file_in_a_wheel_is_noticed(package: str, stray: str, dist: Path, tmp_path: Path) -> None:
+    planted = shutil.copy(wheel_of(dist, package), tmp_path)
     with zipfile.ZipFile(planted, "a") as archive:
         archive.writestr(stray, "")
-    assert packaged_files(Path(planted)) - expected_files("sandboxio") == {stray}
+    assert packaged_files(Path(planted)) - expected_files(package) == {stray}
 
 
 def test_the_base_distribution_requires_only_the_base_dependencies(dist: Path) -> None:
@@ -153,10 +170,12 @@ def test_a_base_install_brings_no_adapter(dist: Path, tmp_path: Path) -> None:
     assert "demo" in help_text
 
 
-def test_the_docker_extra_installs_and_registers_its_backend(dist: Path, tmp_path: Path) -> None:
-    wheels = [wheel_of(dist, "sandboxio"), wheel_of(dist, "sandboxio_docker")]
-    python = environment_with(wheels, dist, tmp_path / "docker")
-    assert {"sandboxio", "sandboxio-docker", "docker", "h11"} <= installed(python)
+@pytest.mark.parametrize("extra", sorted(SDKS))
+def test_an_extra_installs_and_registers_its_backend_alone(extra: str, dist: Path, tmp_path: Path) -> None:
+    wheels = [wheel_of(dist, "sandboxio"), wheel_of(dist, f"sandboxio_{extra}")]
+    python = environment_with(wheels, dist, tmp_path / extra, extra=extra)
+    assert SDKS[extra] <= installed(python)
+    assert installed(python) & FIRST_PARTY == {"sandboxio", f"sandboxio-{extra}"}
     for wheel in wheels:
         assert_came_from(wheel, python)
     program = (
@@ -164,4 +183,4 @@ def test_the_docker_extra_installs_and_registers_its_backend(dist: Path, tmp_pat
         "print(sorted(e.name for e in entry_points(group='sandboxio.backends') if e.load()))"
     )
     done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "['docker', 'fake']\n", done.stderr
+    assert done.stdout == f"{sorted([extra, 'fake'])}\n", done.stderr

@@ -15,6 +15,13 @@ def test_the_defaults_show_nothing() -> None:
     assert E2BConfig.backend_name == "e2b"
 
 
+def test_what_makes_a_sandbox_less_confined_is_visible() -> None:
+    assert E2BConfig().loosened == ()
+    config = E2BConfig(allow_dns=True)
+    assert config.loosened == ("allow_dns=True",)
+    assert repr(config) == "E2BConfig(allow_dns=True)"
+
+
 def test_what_was_set_is_shown() -> None:
     config = E2BConfig(template="mine", domain="e2b.example.org", create_timeout=5.0)
     assert repr(config) == "E2BConfig(template='mine', domain='e2b.example.org', create_timeout=5.0)"
@@ -60,7 +67,7 @@ def test_a_dsn_names_the_template_and_the_domain() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["api_key", "create_timeout", "template", "nonsense"])
+@pytest.mark.parametrize("name", ["api_key", "allow_dns", "create_timeout", "template", "nonsense"])
 def test_a_dsn_takes_nothing_else(name: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         E2BConfig.from_dsn(None, {name: "1"})

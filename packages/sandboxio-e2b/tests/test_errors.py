@@ -75,7 +75,7 @@ def check(failure: Exception, expected: Kind) -> SandboxError:
     [
         (400, ConnectError, CreationError),
         (401, AuthError, AuthError),
-        (403, ConnectError, CreationError),
+        (403, AuthError, AuthError),
         (404, ConnectError, CreationError),
         (409, ConnectError, CreationError),
         (413, ConnectError, CreationError),

@@ -54,7 +54,7 @@ async def create(*, create_timeout: float = 60.0, lifetime: float = 120.0) -> Sa
     [
         (Refuse(400), CreationError),
         (Refuse(401), AuthError),
-        (Refuse(403), CreationError),
+        (Refuse(403), AuthError),
         (Refuse(404), CreationError),
         (Refuse(429, retry_after=30), RateLimitError),
         (Refuse(500), CreationError),

@@ -19,7 +19,7 @@ from e2b import exceptions
 from e2b.connection_config import ApiParams
 from e2b.sandbox.commands.main import ProcessInfo
 from e2b.sandbox.filesystem.filesystem import AsyncFileStreamReader
-from e2b.sandbox.sandbox_api import SandboxNetworkOpts
+from e2b.sandbox.sandbox_api import SandboxLifecycle, SandboxNetworkOpts
 from e2b.sandbox_async.commands.command import Commands
 from e2b.sandbox_async.filesystem.filesystem import Filesystem
 from e2b.sandbox_async.paginator import AsyncSandboxPaginator
@@ -62,6 +62,7 @@ def accepts(function: Callable[..., Any], *positional: str, **keywords: Any) -> 
                 "envs",
                 "allow_internet_access",
                 "network",
+                "lifecycle",
                 "idempotency_key",
                 *OPTIONS,
             },
@@ -99,7 +100,7 @@ def accepts(function: Callable[..., Any], *positional: str, **keywords: Any) -> 
         (e2b.AsyncCommandHandle.send_stdin, ("data",), {"request_timeout"}),
         (e2b.AsyncCommandHandle.close_stdin, (), set()),
         (Filesystem.read, ("path",), {"format", "stream_idle_timeout"}),
-        (Filesystem.write, ("path", "data"), set()),
+        (Filesystem.write, ("path", "data"), {"user"}),
         (Filesystem.list, ("path",), {"depth"}),
         (Filesystem.get_info, ("path",), {"request_timeout"}),
         (Filesystem.make_dir, ("path",), set()),
@@ -172,9 +173,13 @@ def test_an_option_of_every_call_is_known(option: str) -> None:
     assert option in ApiParams.__annotations__
 
 
-@pytest.mark.parametrize("key", ["allow_out", "deny_out", "allow_public_traffic"])
+@pytest.mark.parametrize("key", ["allow_out", "deny_out", "allow_public_traffic", "dns_servers"])
 def test_a_rule_of_the_network_is_known(key: str) -> None:
     assert key in SandboxNetworkOpts.__annotations__
+
+
+def test_what_happens_at_the_end_of_the_lifetime_can_be_chosen() -> None:
+    assert "on_timeout" in SandboxLifecycle.__annotations__
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sandboxio.adapter.provision import attach, provision
 from sandboxio.adapter.sandbox import Sandbox
@@ -18,11 +18,16 @@ from sandboxio_e2b.diagnosis import examine
 from sandboxio_e2b.errors import translate
 from sandboxio_e2b.provisioner import E2BProvisioner
 
-__all__ = ["E2BBackend"]
+__all__ = ["MICROVM_SOURCE", "E2BBackend"]
+
+MICROVM_SOURCE: Final = (
+    "the documentation in E2B's SDK 2.63.0 (read 2026-11-30): a sandbox is a guest with a memory "
+    "of its own, which boots from its own disk"
+)
 
 
 class E2BBackend:
-    """Sandboxes that are Firecracker microVMs of E2B, over its own SDK. asyncio only.
+    """Sandboxes that are microVMs of E2B, over its own SDK. asyncio only.
 
     Args:
         config: The configuration; `None` for the defaults. Nothing is contacted yet.
@@ -51,7 +56,7 @@ class E2BBackend:
 
     @property
     def isolation(self) -> IsolationTier:
-        """MICROVM: E2B documents a Firecracker microVM with a kernel of its own for every sandbox."""
+        """MICROVM; `MICROVM_SOURCE` says what that rests on."""
         return IsolationTier.MICROVM
 
     async def create(

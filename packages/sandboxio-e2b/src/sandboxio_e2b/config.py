@@ -23,6 +23,8 @@ class E2BConfig:
         template: The template's name or id; `None` for the SDK's own code-interpreter template.
         domain: The domain of another E2B cluster; `None` for `E2B_DOMAIN` or the public service.
         create_timeout: Seconds that creating a sandbox may take.
+        allow_dns: `True` opens E2B's name server, 8.8.8.8, to sandboxes with an allow list, by which
+            data can leave them. Only a list with `*.` in it needs that.
         audit: Where records of operations go.
 
     Raises:
@@ -36,6 +38,7 @@ class E2BConfig:
     template: str | None = None
     domain: str | None = None
     create_timeout: float = 60.0
+    allow_dns: bool = False
     audit: AuditConfig = field(default_factory=AuditConfig)
 
     def __post_init__(self) -> None:
@@ -51,6 +54,11 @@ class E2BConfig:
             if item.name != "audit" and (value := getattr(self, item.name)) != item.default
         ]
         return f"E2BConfig({', '.join(shown)})"
+
+    @property
+    def loosened(self) -> tuple[str, ...]:
+        """The settings that make a sandbox less confined than the defaults do."""
+        return ("allow_dns=True",) if self.allow_dns else ()
 
     @classmethod
     def from_dsn(cls, template: str | None, params: Mapping[str, str]) -> Self:

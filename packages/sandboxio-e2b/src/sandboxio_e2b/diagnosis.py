@@ -29,5 +29,10 @@ async def examine(provisioner: E2BProvisioner) -> tuple[Check, ...]:
     template = provisioner.config.template or AsyncSandbox.default_template
     checks.append(Check("service", "ok", f"it accepts the key; {len(found)} sandboxes of sandboxio exist"))
     checks.append(Check("template", "ok", template))
-    checks.append(Check("isolation", "ok", "microvm"))
+    if provisioner.config.loosened:
+        hint = "leave the switch out of E2BConfig unless the code needs it"
+        loosened = " ".join(provisioner.config.loosened)
+        checks.append(Check("hardening", "warning", f"loosened: {loosened}", hint))
+    else:
+        checks.append(Check("hardening", "ok", "all defaults"))
     return tuple(checks)

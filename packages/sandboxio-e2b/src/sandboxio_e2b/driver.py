@@ -43,7 +43,7 @@ class E2BDriver:
         facts: What it said about itself.
         key: What the numbers of its executions are sealed with.
         template: The template's name.
-        env: Variables of every execution.
+        env: Variables of every execution; `None` if they are not known, as after a connect.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class E2BDriver:
         *,
         key: str,
         template: str,
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
     ) -> None:
         self._native = native
         self._facts = facts
@@ -63,7 +63,7 @@ class E2BDriver:
         )
         self._files = E2BFiles(native, self._processes, facts.owner)
         contexts = Contexts(native, facts.home, template)
-        self._code = E2BCode(native, self._processes, contexts, env) if facts.interprets_code else None
+        self._code = E2BCode(native, self._processes, contexts, env or {}) if facts.interprets_code else None
 
     @property
     def capabilities(self) -> Capability:

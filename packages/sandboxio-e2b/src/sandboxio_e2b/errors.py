@@ -40,7 +40,7 @@ __all__ = ["API_KEY_VARIABLE", "creation_error", "translate"]
 API_KEY_VARIABLE: Final = "E2B_API_KEY"
 
 _MESSAGE_LIMIT: Final = 500
-_STATUS: Final = re.compile(r"(\d{3}) ")
+_STATUS: Final = re.compile(r"(\d{3})[: ]")
 _STATUS_CLASSES: Final[dict[int, type[Exception]]] = {
     401: AuthenticationException,
     403: AuthenticationException,

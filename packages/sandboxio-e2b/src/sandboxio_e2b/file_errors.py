@@ -50,13 +50,14 @@ def explained(path: str) -> Generator[None]:
     except NotEnoughSpaceException as exc:
         raise _file_error(path, "no space left") from exc
     except InvalidArgumentException as exc:
-        raise _file_error(path, str(exc)) from exc
+        raise _file_error(path, _without(path, exc)) from exc
     except TimeoutException:
         raise
     except SandboxException as exc:
-        if not any(phrase in str(exc).lower() for phrase, _, _ in _PHRASES):
+        reason = _without(path, exc)
+        if not any(phrase in reason.lower() for phrase, _, _ in _PHRASES):
             raise
-        raise _file_error(path, str(exc)) from exc
+        raise _file_error(path, reason) from exc
 
 
 def is_a_directory(path: str) -> FileSystemError:
@@ -75,6 +76,11 @@ def tool_error(path: str, program: str, code: int, reason: str) -> SandboxError:
             hint=f"use a template that contains {program}",
         )
     return _file_error(path, reason)
+
+
+def _without(path: str, exc: Exception) -> str:
+    """The reason alone: a path can be named like one."""
+    return str(exc).replace(path, "")
 
 
 def _file_error(path: str, reason: str) -> FileSystemError:

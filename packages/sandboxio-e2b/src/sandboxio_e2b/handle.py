@@ -52,9 +52,17 @@ _INPUT_CLOSED: Final = ("broken pipe", "closed", "not found", "no such process")
 
 
 class _Lossless:
-    """A decoder that turns each byte into one character."""
+    """A decoder that turns each byte into one character.
+
+    Args:
+        pending: Bytes that the decoder in whose place it comes has taken and not yet decoded.
+    """
+
+    def __init__(self, pending: bytes) -> None:
+        self._pending = pending
 
     def decode(self, data: bytes, final: bool = False) -> str:
+        data, self._pending = self._pending + data, b""
         return data.decode("latin-1")
 
 
@@ -74,7 +82,8 @@ class Listener:
         """Have the bytes of a handle that was just made come as they are."""
         if EXACT_OUTPUT:
             for name in _DECODERS:
-                setattr(handle, name, _Lossless())
+                pending, _ = getattr(handle, name).getstate()
+                setattr(handle, name, _Lossless(pending))
             self._encoding = "latin-1"
 
     async def stdout(self, text: str) -> None:
@@ -153,8 +162,9 @@ class E2BProcess:
         for task in (self._sending, self._waiting):
             if task is not None and not task.done():
                 task.cancel()
-        with contextlib.suppress(Exception):
-            await self._handle.disconnect()
+        if not self._over.is_set():
+            with contextlib.suppress(Exception):
+                await self._handle.disconnect()
 
     async def send(self, data: memoryview) -> int:
         """See `ProcessHandle.send`. A call that is cancelled leaves its request going, for the next one."""

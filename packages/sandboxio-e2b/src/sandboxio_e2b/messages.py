@@ -16,7 +16,7 @@ TOO_LONG: Final[Mapping[str, Any]] = {"type": "sandboxio.too_long"}
 """Stands for the rest of a line that was too long."""
 
 _TEXT_BEGIN: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"(stdout|stderr)"\s*,\s*"text"\s*:\s*"')
-_HALF_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+_WHOLE_TEXT: Final = re.compile(rb'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 
 
 async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[str, Any]]:
@@ -53,20 +53,23 @@ async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[s
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:
-    message: object = json.loads(line)
+    try:
+        message: object = json.loads(line)
+    except (ValueError, RecursionError) as exc:  # no UTF-8, a number without end, nested without end
+        raise json.JSONDecodeError(f"a message of the code interpreter is no JSON: {exc}", "", 0) from exc
     if isinstance(message, dict):
         return cast(dict[str, Any], message)
     raise json.JSONDecodeError("a message of the code interpreter is no object", "", 0)
 
 
 def _beginning_of_text(line: bytes) -> Mapping[str, Any] | None:
+    """The text up to its end, or up to the character that was cut."""
     found = _TEXT_BEGIN.match(line)
     if found is None:
         return None
-    text = line[found.end() :]
-    half = _HALF_ESCAPE.search(text, max(0, len(text) - 64))
-    whole = text[: half.start(1)] if half else text
-    decoded = json.loads(b'"' + whole.decode("utf-8", "ignore").encode() + b'"')
+    whole = _WHOLE_TEXT.match(line, found.end())
+    text = whole[0].decode("utf-8", "ignore") if whole else ""
+    decoded: str = json.loads(f'"{text}"', strict=False)
     return {
         "type": found[1].decode(),
         "text": decoded.encode("utf-16", "surrogatepass").decode("utf-16", "ignore"),

@@ -13,6 +13,7 @@ from sandboxio.errors import ConnectError, CreationError
 
 __all__ = ["SandboxFacts", "probe"]
 
+_CLOSED_PORT: Final = "port is not open"
 _FIRST_LINE: Final = "sandboxio-facts"
 _SCRIPT: Final = rf"""printf '\n%s\n' {_FIRST_LINE}
 pwd
@@ -56,8 +57,9 @@ async def probe(native: AsyncSandbox, *, seconds: float) -> SandboxFacts:
         try:
             await native.list_code_contexts()
             interprets = True
-        except TimeoutException:  # what the SDK makes of a port that nothing listens on
-            interprets = False
+        except TimeoutException as exc:  # what the SDK makes of a port that nothing listens on
+            if _CLOSED_PORT not in str(exc):
+                raise
 
     said = ""
 

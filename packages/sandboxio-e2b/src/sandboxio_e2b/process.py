@@ -53,7 +53,7 @@ class E2BProcesses:
     Args:
         native: The SDK's sandbox.
         home: The folder in which commands start.
-        env: Variables of every command.
+        env: Variables of every command; `None` if the sandbox has some that are not known here.
         numbered: Whether the shell can set the limit that carries an execution's number.
         key: What the numbers of this sandbox are sealed with.
         destroy: Ends the sandbox, when a start that was interrupted cannot be undone.
@@ -64,14 +64,15 @@ class E2BProcesses:
         native: AsyncSandbox,
         *,
         home: str,
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
         numbered: bool,
         key: str,
         destroy: Callable[[], Awaitable[None]],
     ) -> None:
         self._native = native
         self._home = home
-        self._env = dict(env)
+        self._env = dict(env or {})
+        self._knows_env = env is not None
         self.numbered = numbered
         self._key = key
         self._destroy = destroy
@@ -94,8 +95,9 @@ class E2BProcesses:
             FileSystemError: The working folder exists but cannot be entered.
         """
         marker, word = self.new_marker(), secrets.token_hex(16)
-        line = wrap(spec.command, marker, word)
-        env = {**self._env, **spec.env, MARKER_VARIABLE: marker}
+        variables = {**self._env, **spec.env}
+        line = wrap(spec.command, marker, word, restore=bool(variables) or not self._knows_env)
+        env = {**variables, MARKER_VARIABLE: marker}
         _require_fitting(line, env)
         listener = Listener(word)
 

@@ -21,7 +21,7 @@ from sandboxio.models import Capability, IsolationTier, Resources
 from sandboxio_e2b.account import api_options
 from sandboxio_e2b.config import E2BConfig
 from sandboxio_e2b.driver import ALL_CAPABILITIES, E2BDriver
-from sandboxio_e2b.egress import network_options
+from sandboxio_e2b.egress import name_hosts, network_options
 from sandboxio_e2b.errors import creation_error, translate
 from sandboxio_e2b.managed import callers_metadata, describe, kill_created
 from sandboxio_e2b.probe import probe
@@ -97,7 +97,9 @@ class E2BProvisioner:
                 f"the E2B template {template!r} fixes the caps of its sandboxes, so Resources are refused",
                 hint="leave resources out, and build a template with the CPUs and the memory that you need",
             )
-        return Plan(template, self.options(), network_options(request.network))
+        return Plan(
+            template, self.options(), network_options(request.network, allow_dns=self.config.allow_dns)
+        )
 
     async def launch(self, request: CreateRequest, prepared: Plan) -> Launched:
         """Create, and ask the sandbox about itself."""
@@ -110,6 +112,7 @@ class E2BProvisioner:
                 timeout=math.ceil(request.timeout),
                 metadata=request.labels,
                 envs=_provider_env(request.env),
+                lifecycle={"on_timeout": "kill"},
                 idempotency_key=request.creation_id,
                 **options,
             )
@@ -123,6 +126,8 @@ class E2BProvisioner:
             raise error from exc
         self._unanswered.discard(request.creation_id)
         lifetime = Lifetime(request.timeout)
+        if request.network.rules and not self.config.allow_dns:
+            await name_hosts(native, request.network)
         return await self._operate(
             native, prepared.template, request.creation_id, lifetime, request.metadata, request.env
         )
@@ -145,7 +150,12 @@ class E2BProvisioner:
         native = await AsyncSandbox.connect(sandbox_id, timeout=max(1, math.floor(remaining)), **options)
         creation_id = info.metadata.get(LABEL_CREATION, "")
         return await self._operate(
-            native, info.name or info.template_id, creation_id, lifetime, callers_metadata(info.metadata), {}
+            native,
+            info.name or info.template_id,
+            creation_id,
+            lifetime,
+            callers_metadata(info.metadata),
+            None,
         )
 
     def translate(self, exc: Exception) -> SandboxError | None:
@@ -159,7 +169,7 @@ class E2BProvisioner:
         creation_id: str,
         lifetime: Lifetime,
         metadata: Mapping[str, str],
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
     ) -> Launched:
         facts = await probe(native, seconds=_REQUEST_SECONDS)
         driver = E2BDriver(native, facts, key=creation_id, template=template, env=env)
@@ -170,6 +180,7 @@ class E2BProvisioner:
             isolation=IsolationTier.MICROVM,
             lifetime=lifetime,
             metadata=metadata,
+            loosened=self.config.loosened,
         )
 
 

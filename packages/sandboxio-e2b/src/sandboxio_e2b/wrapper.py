@@ -19,50 +19,61 @@ from sandboxio.adapter.tree_kill import MARKER_VARIABLE
 
 __all__ = ["SHELL", "StatusFilter", "wrap"]
 
-SHELL: Final = "/bin/bash"
+SHELL: Final = "/bin/sh"
+"""What runs text, as on other backends; the login shell around it is the SDK's."""
 
 _SEPARATOR: Final = b"\x1e"
 _MISSING: Final = b"missing"
 _LONGEST_WORD: Final = 16
-_CODE: Final = re.compile(rb"\d{1,3}")
+_CODE: Final = re.compile(rb"1?\d{1,2}|2[0-4]\d|25[0-5]")
 
-# A login shell's profile replaces variables such as PATH, so all are put back as they were given. Its
-# own complaints, such as "Killed" for the command, belong to nobody.
-_WRAPPER: Final = r"""set -- {arguments}
-while IFS= read -r -d '' pair; do
-    case $pair in PWD=* | OLDPWD=* | SHLVL=* | _=*) ;; *) export -- "$pair" ;; esac
+# A login shell's profile replaces variables such as PATH, so all are put back as they were given.
+_RESTORE: Final = r"""
+while IFS= read -r -d '' _sandboxio_pair; do
+    case $_sandboxio_pair in PWD=* | OLDPWD=* | SHLVL=* | _=*) ;; *) export -- "$_sandboxio_pair" ;; esac
 done 2>/dev/null </proc/$$/environ
+"""
+
+# What the login shell itself says, such as "Killed" of the command, belongs to nobody.
+_WRAPPER: Final = r"""set +e -- {arguments}{restore}
 ulimit -x {marker} 2>/dev/null && unset {variable}
-exec {{err}}>&2 2>/dev/null
+exec {{_sandboxio_err}}>&2 2>/dev/null
 case $1 in
 */*) [ -e "$1" ] ;;
 *) type -P -- "$1" >/dev/null ;;
 esac || {{
-    printf '%s: not found\n\036{word} missing\n' "$1" >&"$err"
+    printf '%s: not found\n\036{word} missing\n' "$1" >&"$_sandboxio_err"
     exit 127
 }}
 (
-    exec 2>&"$err" {{err}}>&-
+    exec 2>&"$_sandboxio_err" {{_sandboxio_err}}>&-
     exec -- "$@"
 )
 code=$?
-printf '\036{word} %d\n' "$code" >&"$err"
+printf '\036{word} %d\n' "$code" >&"$_sandboxio_err"
 exit "$code"
 """
 
 
-def wrap(command: str | Sequence[str], marker: str, word: str) -> str:
+def wrap(command: str | Sequence[str], marker: str, word: str, *, restore: bool = True) -> str:
     """The line for the SDK that runs a command under a number.
 
     Args:
         command: Text for the shell, or a program with its arguments.
         marker: The execution's number.
         word: What its status line begins with.
+        restore: Whether variables were given that a profile may have replaced.
 
     Example: `wrap(["echo", "hi"], new_marker(key), secrets.token_hex(16))`
     """
     argv = (SHELL, "-c", command) if isinstance(command, str) else command
-    return _WRAPPER.format(arguments=shlex.join(argv), marker=marker, variable=MARKER_VARIABLE, word=word)
+    return _WRAPPER.format(
+        arguments=shlex.join(argv),
+        restore=_RESTORE if restore else "",
+        marker=marker,
+        variable=MARKER_VARIABLE,
+        word=word,
+    )
 
 
 class StatusFilter:
@@ -84,24 +95,20 @@ class StatusFilter:
         """What of it and of what was held is the command's own output."""
         if self.exit is not None:
             return data
-        data = self._held + data
-        begin = data.find(self._start)
-        if begin < 0:
-            keep = self._length_of_beginning(data)
-            self._held = data[len(data) - keep :]
-            return data[: len(data) - keep]
-        status, newline, rest = data[begin + len(self._start) :].partition(b"\n")
-        if not newline and len(status) <= _LONGEST_WORD:
-            self._held = data[begin:]
-            return data[:begin]
-        self._held = b""
-        if status == _MISSING:
-            self.exit = Exit(127, missing=True)
-        elif _CODE.fullmatch(status):
-            self.exit = Exit(int(status))
-        else:
-            return data
-        return data[:begin] + rest
+        data, self._held = self._held + data, b""
+        position = 0
+        while (begin := data.find(self._start, position)) >= 0:
+            position = begin + len(self._start)
+            end = data.find(b"\n", position, position + _LONGEST_WORD)
+            if end < 0 and len(data) - position < _LONGEST_WORD:
+                self._held = data[begin:]
+                return data[:begin]
+            self.exit = _exit(data[position:end]) if end >= 0 else None
+            if self.exit is not None:
+                return data[:begin] + data[end + 1 :]
+        keep = self._length_of_beginning(data)
+        self._held = data[len(data) - keep :]
+        return data[: len(data) - keep]
 
     def flush(self) -> bytes:
         """What was held and turned out to be no status line."""
@@ -112,3 +119,10 @@ class StatusFilter:
         """How many bytes at the end of `data` may be the beginning of a status line."""
         begin = data.rfind(_SEPARATOR, max(0, len(data) - len(self._start) + 1))
         return len(data) - begin if begin >= 0 and self._start.startswith(data[begin:]) else 0
+
+
+def _exit(status: bytes) -> Exit | None:
+    """What the rest of a status line says, or `None` when it is none."""
+    if status == _MISSING:
+        return Exit(127, missing=True)
+    return Exit(int(status)) if _CODE.fullmatch(status) else None

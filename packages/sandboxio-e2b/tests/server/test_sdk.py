@@ -309,7 +309,9 @@ class TestLifecycle:
         await sandbox.update_network(
             {"allow_out": ["*.example.com", "10.0.0.0/8"], "deny_out": ["0.0.0.0/0"]}
         )
-        assert machine.egress == Egress(open=False, hosts=("*.example.com",), addresses=("10.0.0.0/8",))
+        assert machine.egress == Egress(
+            open=False, hosts=("*.example.com",), addresses=("10.0.0.0/8", "8.8.8.8")
+        )
         await sandbox.update_network({})
         assert machine.egress == Egress(open=True)
 

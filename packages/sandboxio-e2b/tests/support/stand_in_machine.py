@@ -82,6 +82,9 @@ class StandInMachine:
         self._processes[process.pid] = process
         return process
 
+    async def write_hosts(self, content: bytes) -> None:
+        raise MachineError("permission_denied", "this stand-in shares its host's files")
+
     async def set_egress(self, egress: Egress) -> None:
         self.egress = egress
 

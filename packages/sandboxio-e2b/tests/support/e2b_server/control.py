@@ -27,7 +27,7 @@ _DAY = 24 * 3600
 _EGRESS = {
     "allowOut": texts,
     "denyOut": texts,
-    "dnsServers": nothing,
+    "dnsServers": texts,
     "egressProxy": nothing,
     "rules": nothing,
 }
@@ -151,6 +151,7 @@ class ControlPlane:
                 allow_internet_access=internet,
                 allow_out=network.get("allowOut", ()),
                 deny_out=network.get("denyOut", ()),
+                dns_servers=network.get("dnsServers"),
             ),
         )
 
@@ -201,6 +202,7 @@ class ControlPlane:
             allow_internet_access=internet,
             allow_out=rules.get("allowOut", ()),
             deny_out=rules.get("denyOut", ()),
+            dns_servers=rules.get("dnsServers"),
         )
         try:
             await sandbox.machine.set_egress(egress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from .connect import DEFAULT_USER
 from .control import error_reply
 from .exchange import sandbox_of
 from .multipart import MultipartError, parts
-from .ports import Entry, Files, MachineError
+from .ports import Entry, Files, Machine, MachineError
 from .streaming import Streamed
 
 __all__ = ["ROUTES"]
@@ -28,6 +28,8 @@ _STATUS = {
     "permission_denied": 403,
     "resource_exhausted": 507,
 }
+_ROOT = "root"
+_HOSTS = "/etc/hosts"
 _QUERY = frozenset({"path", "username"})
 _PIECE = 64 * 1024
 
@@ -78,10 +80,11 @@ async def _exactly(size: int, first: bytes, rest: AsyncIterator[bytes]) -> Async
 
 
 async def _write(request: Request) -> Response:
-    files = sandbox_of(request.scope).machine.files
+    machine = sandbox_of(request.scope).machine
     received = request.stream()
     try:
-        path = _path_asked_for(request)
+        path = _path_asked_for(request, users=(DEFAULT_USER, _ROOT))
+        files = _AsRoot(machine) if request.query_params.get("username") == _ROOT else machine.files
         if any(name.startswith("x-metadata-") for name in request.headers):
             raise _BadRequest(400, "file metadata is not kept on this server")
         body = _unpacked(request.headers.get("content-encoding", "identity"), received)
@@ -100,8 +103,22 @@ async def _write(request: Request) -> Response:
     return JSONResponse([{"name": each.name, "type": "file", "path": each.path} for each in written])
 
 
+class _AsRoot:
+    """Writing as root: a machine has one user, but can replace the file that names hosts."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    async def write(self, path: str, data: AsyncIterator[bytes]) -> Entry:
+        """Replace `/etc/hosts`; any other path may not be written."""
+        if path != _HOSTS:
+            raise MachineError("permission_denied", f"open {path}: permission denied")
+        await self._machine.write_hosts(b"".join([piece async for piece in data]))
+        return await self._machine.files.stat(path)
+
+
 async def _write_parts(
-    files: Files, path: str | None, content_type: str, body: AsyncIterator[bytes]
+    files: Files | _AsRoot, path: str | None, content_type: str, body: AsyncIterator[bytes]
 ) -> list[Entry]:
     written: list[Entry] = []
     async with aclosing(parts(content_type, body)) as form:
@@ -143,12 +160,12 @@ async def _unpacked(encoding: str, body: AsyncIterator[bytes]) -> AsyncGenerator
         raise _BadRequest(400, "error reading gzip: unexpected EOF")
 
 
-def _path_asked_for(request: Request) -> str | None:
+def _path_asked_for(request: Request, *, users: Sequence[str] = (DEFAULT_USER,)) -> str | None:
     query = request.query_params
     if unknown := set(query.keys()) - _QUERY:
         raise _BadRequest(400, f"unknown query parameter {min(unknown)!r}")
     user = query.get("username", DEFAULT_USER)
-    if user != DEFAULT_USER:
+    if user not in users:
         raise _BadRequest(401, f"error looking up user '{user}': user: unknown user {user}")
     path = query.get("path")
     if path is not None and (not path or "\0" in path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from sandboxio.adapter.sandbox import Sandbox
@@ -57,6 +58,19 @@ class DockerMachine:
     async def start(self, config: ProcessConfig, *, stdin: bool) -> Process:
         """See `Machine.start`."""
         return await self._processes.start(config, stdin=stdin)
+
+    async def write_hosts(self, content: bytes) -> None:
+        """See `Machine.write_hosts`. The container shares this file with its host.
+
+        Raises:
+            MachineError: This process is not root on the engine's own host.
+        """
+        driver: Any = self._sandbox._guard.driver
+        inspected = await driver._container.inspect()
+        try:
+            Path(inspected["HostsPath"]).write_bytes(content)  # in place, as the container has it open
+        except OSError as error:
+            raise MachineError("permission_denied", f"/etc/hosts: {error.strerror}") from error
 
     async def set_egress(self, egress: Egress) -> None:
         """See `Machine.set_egress`.

@@ -69,7 +69,7 @@ class Ended:
     """The leader has ended and its pipes are closed.
 
     Attributes:
-        exit_code: −1 when it was ended by a signal.
+        exit_code: -1 when it was ended by a signal.
         exited: Whether it ended by itself.
         status: `exit status 3` or `signal: killed`.
     """
@@ -208,6 +208,10 @@ class Machine(Protocol):
     @property
     def processes(self) -> Mapping[int, Process]:
         """The live ones by process id."""
+        ...
+
+    async def write_hosts(self, content: bytes) -> None:
+        """Replace `/etc/hosts`, which takes root: the one file that root may write here."""
         ...
 
     async def set_egress(self, egress: Egress) -> None:

@@ -55,6 +55,8 @@ class E2BServer:
         self._faults = Faults()
         self._cloud = Cloud(boot or _docker(), templates=templates, longest_lifetime=longest_lifetime)
         self._socket = socket.create_server(("127.0.0.1", port), backlog=512)
+        # asyncio does this for its own sockets; without it each answer waits for a delayed ACK.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started = threading.Event()
