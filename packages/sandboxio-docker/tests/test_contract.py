@@ -21,7 +21,7 @@ from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.audit import AuditConfig
 from sandboxio.models import Resources
 from sandboxio.protocols import AsyncSandbox, Backend
-from sandboxio.testing.suite import BackendContractSuite, Canary
+from sandboxio.testing.suite import BackendContractSuite, Canary, replaced_trees
 from sandboxio.testing.suite.cancellation import CancellationTests
 from sandboxio.testing.suite.deadlines import DeadlineTests
 from sandboxio.testing.suite.execution import ExecutionTests
@@ -108,36 +108,8 @@ class DockerProbes:
 
     @asynccontextmanager
     async def hostile_archive(self, sandbox: AsyncSandbox, path: str, archive: bytes) -> AsyncIterator[None]:
-        """The real tar of the image cannot be replaced by code in the sandbox, so its output is."""
-        assert isinstance(sandbox, Sandbox)
-        files = sandbox._guard.driver.files
-        assert files is not None
-
-        @asynccontextmanager
-        async def open_tree(_: str) -> AsyncIterator[Pieces]:
-            yield Pieces(archive)
-
-        files.open_tree = open_tree  # type: ignore[method-assign,assignment]
-        try:
+        async with replaced_trees(sandbox, archive):
             yield
-        finally:
-            del files.open_tree
-
-
-class Pieces:
-    """Bytes as the chunks of a stream."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._rest:
-            raise StopAsyncIteration
-        piece, self._rest = self._rest[:1000], self._rest[1000:]
-        return piece
 
 
 @contextmanager

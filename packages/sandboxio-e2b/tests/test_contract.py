@@ -15,11 +15,10 @@ from anyio import to_thread
 from e2b_server.faults import Fault, Refuse, Slow
 from e2b_server.server import E2BServer
 
-from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.audit import AuditConfig
 from sandboxio.models import Resources
 from sandboxio.protocols import AsyncSandbox, Backend
-from sandboxio.testing.suite import BackendContractSuite, Canary
+from sandboxio.testing.suite import BackendContractSuite, Canary, replaced_trees
 from sandboxio_e2b import E2BBackend, E2BConfig
 
 pytestmark = pytest.mark.e2b
@@ -73,36 +72,8 @@ class E2BSuite(BackendContractSuite):
 
     @asynccontextmanager
     async def hostile_archive(self, sandbox: AsyncSandbox, path: str, archive: bytes) -> AsyncIterator[None]:
-        """The template's own tar cannot be replaced without root, so what comes of it is."""
-        assert isinstance(sandbox, Sandbox)
-        files = sandbox._guard.driver.files
-        assert files is not None
-
-        @asynccontextmanager
-        async def open_tree(_: str) -> AsyncIterator[Pieces]:
-            yield Pieces(archive)
-
-        files.open_tree = open_tree  # type: ignore[method-assign,assignment]
-        try:
+        async with replaced_trees(sandbox, archive):
             yield
-        finally:
-            del files.open_tree
-
-
-class Pieces:
-    """Bytes as the chunks of a stream."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._rest:
-            raise StopAsyncIteration
-        piece, self._rest = self._rest[:1000], self._rest[1000:]
-        return piece
 
 
 @pytest.mark.docker

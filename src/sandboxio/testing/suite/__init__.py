@@ -10,6 +10,7 @@ Example:
             return MyBackend(audit=audit)
 """
 
+from sandboxio.testing.suite.archives import replaced_trees
 from sandboxio.testing.suite.base import RecordingSink, SuiteBase
 from sandboxio.testing.suite.cancellation import CancellationTests
 from sandboxio.testing.suite.capabilities import CapabilityTests
@@ -33,7 +34,15 @@ from sandboxio.testing.suite.secrets import SecretTests
 from sandboxio.testing.suite.streaming import StreamingTests
 from sandboxio.testing.suite.transfers import TransferTests
 
-__all__ = ["BackendContractSuite", "BehaviourProbes", "Canary", "CommandProbes", "RecordingSink", "SuiteBase"]
+__all__ = [
+    "BackendContractSuite",
+    "BehaviourProbes",
+    "Canary",
+    "CommandProbes",
+    "RecordingSink",
+    "SuiteBase",
+    "replaced_trees",
+]
 
 
 class BackendContractSuite(
