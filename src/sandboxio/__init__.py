@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         Process,
         ReapableBackend,
     )
-    from sandboxio.registry import BackendClass, BackendConfig, register
+    from sandboxio.registry import BackendClass, BackendConfig, installed_backends, register
     from sandboxio.sync import SyncFileSystem, SyncProcess, SyncSandbox, connect_sync, create_sync
 
 __all__ = [
@@ -141,6 +141,7 @@ __all__ = [
     "create",
     "create_sync",
     "doctor",
+    "installed_backends",
     "register",
 ]
 
@@ -181,7 +182,7 @@ _NAMES_IN = {
         "Process",
         "ReapableBackend",
     ),
-    "registry": ("BackendClass", "BackendConfig", "register"),
+    "registry": ("BackendClass", "BackendConfig", "installed_backends", "register"),
     "sync": ("SyncFileSystem", "SyncProcess", "SyncSandbox", "connect_sync", "create_sync"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}

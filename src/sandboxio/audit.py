@@ -121,7 +121,7 @@ class AuditConfig:
     Attributes:
         sinks: They get every event, in this order. Any iterable is taken, and kept as a tuple.
         on_sink_failure: `"warn"`, or `"fail"` the operation whose event was not taken.
-        capture_code: Put the code itself into events, not its hash alone.
+        capture_code: Put the code itself into events, not its hash alone; code and commands into spans.
 
     Raises:
         ConfigurationError: A value is none of these.

@@ -41,6 +41,14 @@ __all__ = [
 DOCS_URL: Final = "https://docs.sandboxio.dev/errors/"
 
 
+def _in_one_line(text: str) -> str:
+    """Text that may come from a sandbox, without what breaks a line or steers a terminal."""
+    if text.isprintable():
+        return text
+    spaced = " ".join(text.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in spaced)
+
+
 class SandboxError(Exception):
     """The root of every error of this library; catch it to catch them all.
 
@@ -61,9 +69,10 @@ class SandboxError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         if not self.code:
             raise TypeError(f"{type(self).__name__} is abstract: raise one of its subclasses")
+        message = _in_one_line(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint or self.default_hint
+        self.hint = _in_one_line(hint or self.default_hint)
 
     @property
     def url(self) -> str:

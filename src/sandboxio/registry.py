@@ -27,6 +27,7 @@ __all__ = [
     "BackendConfig",
     "Registry",
     "backend_class",
+    "backend_distribution",
     "installed_backends",
     "register",
 ]
@@ -118,6 +119,11 @@ class Registry:
     def installed(self) -> tuple[str, ...]:
         """The names that can be resolved, sorted. Nothing is imported."""
         return tuple(sorted({*self._targets, *self._installed_entry_points(fresh=True)}))
+
+    def distribution(self, name: str) -> str | None:
+        """The distribution that provides a name, or `None` for one that was registered here."""
+        found = None if name in self._targets else self._installed_entry_points().get(name)
+        return None if not found or found[0].dist is None else found[0].dist.name
 
     def backend_class(self, name: str) -> BackendClass:
         """The class behind a name.
@@ -257,9 +263,17 @@ def backend_class(name: str) -> BackendClass:
     return _registry.backend_class(name)
 
 
+def backend_distribution(name: str) -> str | None:
+    """The installed distribution that provides a backend, or `None` when it was registered here.
+
+    Example: `backend_distribution("docker") == "sandboxio-docker"`
+    """
+    return _registry.distribution(name)
+
+
 def installed_backends() -> tuple[str, ...]:
     """The names of all backends that can be used, sorted. Nothing is imported.
 
-    Example: `"docker" in installed_backends()`
+    Example: `"docker" in sandboxio.installed_backends()`
     """
     return _registry.installed()

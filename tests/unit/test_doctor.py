@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
-from sandboxio import Capability, Check, ConnectError, DoctorReport, IsolationTier, doctor
-from sandboxio import diagnosis as module
+from sandboxio import BackendReport, Capability, Check, ConnectError, DoctorReport, IsolationTier, doctor
+from sandboxio.diagnosis import examination as module
 
 
 class AcmeConfig:
@@ -99,7 +99,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
-def only_backend(report: DoctorReport) -> module.BackendReport:
+def only_backend(report: DoctorReport) -> BackendReport:
     (backend,) = report.backends
     return backend
 
@@ -229,7 +229,16 @@ def test_the_report_is_plain_json(install: Install) -> None:
         "detail": "version 1",
         "hint": "",
     }
-    assert set(values) == {"version", "python", "platform", "variables", "backends", "not_installed", "ok"}
+    assert set(values) == {
+        "version",
+        "python",
+        "platform",
+        "variables",
+        "backends",
+        "not_installed",
+        "ok",
+        "versions",
+    }
 
 
 async def test_it_works_inside_a_running_loop(install: Install) -> None:
@@ -261,3 +270,69 @@ def test_no_thread_is_needed_outside_a_loop(install: Install) -> None:
     install(acme=Witness)
     doctor()
     assert threads == [threading.main_thread().name]
+
+
+class TalkativeBackend(PlainBackend):
+    """Says more than a report may show."""
+
+    said: ClassVar[str]
+
+    async def diagnose(self) -> tuple[Check, ...]:
+        return (Check("engine", "failed", self.said, f"look at {self.said}"),)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("engine at tcp://build-7:2375, gone", "engine at $DOCKER_HOST, gone"),
+        ("engine at ssh://alice@build-8 is gone", "engine at ssh://… is gone"),
+        ("image acme/private:1", "image $SBX_DOCKER_IMAGE"),
+        ("/srv/people/alice/.docker/run/docker.sock", "~/.docker/run/docker.sock"),
+        ("/srv/people/alice2/x", "/srv/people/alice2/x"),
+        ("/home/bob/x and /Users/carol/y", "~/x and ~/y"),
+        ("unix:///var/run/docker.sock, 1 of 1", "unix:///var/run/docker.sock, 1 of 1"),
+    ],
+)
+def test_a_report_names_variables_and_no_place_of_a_person(
+    said: str, shown: str, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://build-7:2375")
+    monkeypatch.setenv("SBX_DOCKER_IMAGE", "acme/private:1")
+    monkeypatch.setenv("SBX_DEBUG", "1")
+    monkeypatch.setenv("HOME", "/srv/people/alice")
+    TalkativeBackend.said = said
+    install(docker=TalkativeBackend)
+    (check,) = only_backend(doctor()).checks
+    assert (check.detail, check.hint) == (shown, f"look at {shown}")
+
+
+def test_relevant_variables_are_those_of_the_library_the_providers_and_proxies(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SBX_DEBUG", "DOCKER_HOST", "E2B_DOMAIN", "ACME_SANDBOX_URL", "https_proxy", "PGPASSWORD"):
+        monkeypatch.setenv(name, "x")
+    install(**{"acme-sandbox": PlainBackend})
+    found = set(doctor().variables)
+    assert {"SBX_DEBUG", "DOCKER_HOST", "E2B_DOMAIN", "ACME_SANDBOX_URL", "https_proxy"} <= found
+    assert "PGPASSWORD" not in found
+
+
+def test_what_nothing_answers_is_told_once(install: Install) -> None:
+    class Away(PlainBackend):
+        async def diagnose(self) -> tuple[Check, ...]:
+            return (Check("engine", "failed", "no engine answers", "start it"),)
+
+        async def verify_isolation(self) -> IsolationTier:
+            raise ConnectError("no engine answers", hint="start it")
+
+    install(acme=Away)
+    assert [check.name for check in only_backend(doctor()).checks] == ["engine"]
+
+
+def test_the_versions_of_an_adapter_and_its_sdk_are_told() -> None:
+    report = doctor()
+    by_name = {backend.name: backend for backend in report.backends}
+    assert {"sandboxio-e2b", "e2b", "e2b-code-interpreter"} <= set(by_name["e2b"].versions)
+    assert {"sandboxio-docker", "docker"} <= set(by_name["docker"].versions)
+    assert by_name["fake"].versions == {}
+    assert "anyio" in report.versions

@@ -77,10 +77,10 @@ class TestScripts:
             assert (await sandbox.run_code("import pandas")).stdout == "13 characters"
 
     async def test_rich_results_of_code_can_be_scripted(self, fake: FakeBackend, create: Create) -> None:
-        chart = RichOutput("image/png", b"...")
-        fake.on_run_code("plot", returns=ExecResult(0, "", "", results=(chart,)))
+        chart, table = RichOutput("image/png", b"..."), RichOutput("text/html", "<table>")
+        fake.on_run_code("plot", returns=ExecResult(0, "", "", results=(chart, table)))
         async with await create() as sandbox:
-            assert (await sandbox.run_code("plot()")).results == (chart,)
+            assert (await sandbox.run_code("plot()")).results == (chart, table)
 
     async def test_an_exception_can_be_scripted(self, fake: FakeBackend, create: Create) -> None:
         fake.on_run("deploy", raises=ConnectError("the line is cut"))

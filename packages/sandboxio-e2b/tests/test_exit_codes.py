@@ -14,7 +14,7 @@ from sandboxio.errors import ConnectError
 from sandboxio.models import OutputChunk
 from sandboxio_e2b import cell
 from sandboxio_e2b.contexts import CodeContext
-from sandboxio_e2b.handle import _exit_code
+from sandboxio_e2b.handle import _signal_code
 
 END = {"type": "end_of_execution"}
 
@@ -96,23 +96,31 @@ def test_a_kernel_that_died_has_no_exit_code(monkeypatch: pytest.MonkeyPatch) ->
         run(monkeypatch, error("ContextRestarting", "the kernel died"), END)
 
 
+def test_an_error_in_the_middle_of_a_cell_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a task of the cell's that fails, which the interpreter shows while the cell goes on."""
+    failure = error("ValueError", "no", traceback="Traceback\nValueError: no")
+    later = {"type": "stderr", "text": "later\n"}
+    assert run(monkeypatch, failure, later, END) == (b"Traceback\nValueError: no\nlater\n", Exit(1))
+
+
+def test_an_error_is_the_end_of_a_cell_whose_stream_is_then_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, error("ValueError", "no")) == (b"ValueError: no\n", Exit(1))
+
+
 @pytest.mark.parametrize(
-    ("code", "words", "expected"),
+    ("words", "expected"),
     [
-        (1, "exit status 1", 1),
-        (255, None, 255),
-        (-1, "signal: killed", 137),
-        (-1, "signal: terminated", 143),
-        (-1, "signal: segmentation fault (core dumped)", 139),
-        (-1, "signal: user defined signal 1", 138),
-        (-1, "signal: signal 34", 162),
-        (-1, "signal: unheard of", None),
-        (-1, "something else", None),
-        (-1, "", None),
-        (-1, None, None),
-        (256, None, None),
+        ("signal: killed", 137),
+        ("signal: terminated", 143),
+        ("signal: segmentation fault (core dumped)", 139),
+        ("signal: user defined signal 1", 138),
+        ("signal: signal 34", 162),
+        ("signal: unheard of", None),
+        ("exit status 1", None),
+        ("something else", None),
+        ("", None),
+        (None, None),
     ],
 )
-def test_a_command_that_was_ended_by_a_signal(code: int, words: str | None, expected: int | None) -> None:
-    failure = CommandExitException(stderr="", stdout="", exit_code=code, error=words)
-    assert _exit_code(failure) == expected
+def test_a_shell_that_was_ended_by_a_signal(words: str | None, expected: int | None) -> None:
+    assert _signal_code(CommandExitException(stderr="", stdout="", exit_code=-1, error=words)) == expected

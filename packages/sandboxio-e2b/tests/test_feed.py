@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 
-from sandboxio_e2b.feed import Feed
+from sandboxio.adapter.driver import OutputDropped
+from sandboxio.models import OutputChunk
+from sandboxio_e2b import feed as feed_module
+from sandboxio_e2b.feed import Feed, Item
 
 
 @pytest.fixture
@@ -20,22 +23,31 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def pump(feed: Feed[int], count: int, put: list[int]) -> None:
+def chunk(n: int, size: int = 0) -> OutputChunk:
+    return OutputChunk("stdout", str(n).encode().ljust(size))
+
+
+def number(item: Item | None) -> int:
+    assert isinstance(item, OutputChunk)
+    return int(item.data)
+
+
+async def pump(feed: Feed, count: int, put: list[int]) -> None:
     for n in range(count):
-        await feed.put(n)
+        await feed.put(chunk(n))
         put.append(n)
     feed.end()
 
 
-async def drain(feed: Feed[int]) -> list[int]:
+async def drain(feed: Feed) -> list[int]:
     taken: list[int] = []
     while (item := await feed.take()) is not None:
-        taken.append(item)
+        taken.append(number(item))
     return taken
 
 
 async def test_items_come_in_order_and_then_the_end() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     pumping = asyncio.ensure_future(pump(feed, 1000, []))
     async with asyncio.timeout(5):
         assert await drain(feed) == list(range(1000))
@@ -44,38 +56,38 @@ async def test_items_come_in_order_and_then_the_end() -> None:
 
 
 async def test_who_brings_more_than_is_taken_waits() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     put: list[int] = []
     pumping = asyncio.ensure_future(pump(feed, 100, put))
     await settle()
     ahead = len(put)
     assert 0 < ahead < 100
     for n in range(5):
-        assert await feed.take() == n
+        assert number(await feed.take()) == n
     await settle()
     assert len(put) == ahead + 5
     pumping.cancel()
 
 
 async def test_a_take_that_is_cancelled_loses_nothing() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     for round_ in range(50):
         taking = asyncio.ensure_future(feed.take())
         await asyncio.sleep(0)
         if round_ % 2:
             taking.cancel()
-            await feed.put(round_)
+            await feed.put(chunk(round_))
         else:
-            await feed.put(round_)
+            await feed.put(chunk(round_))
             taking.cancel()
         await asyncio.wait([taking])
         assert taking.cancelled()
         async with asyncio.timeout(5):
-            assert await feed.take() == round_
+            assert number(await feed.take()) == round_
 
 
 async def test_takes_that_are_cancelled_do_not_use_up_the_room() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     for _ in range(100):
         taking = asyncio.ensure_future(feed.take())
         await asyncio.sleep(0)
@@ -91,7 +103,7 @@ async def test_takes_that_are_cancelled_do_not_use_up_the_room() -> None:
 
 
 async def test_a_put_that_is_cancelled_leaves_the_others_their_room() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     pumping = asyncio.ensure_future(pump(feed, 100, []))
     await settle()
     pumping.cancel()
@@ -104,7 +116,7 @@ async def test_a_put_that_is_cancelled_leaves_the_others_their_room() -> None:
 
 
 async def test_an_end_without_a_reason_wakes_who_waits() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     taking = asyncio.ensure_future(feed.take())
     await settle()
     feed.end()
@@ -113,17 +125,25 @@ async def test_an_end_without_a_reason_wakes_who_waits() -> None:
 
 
 async def test_a_failure_comes_behind_the_output_and_stays() -> None:
-    feed: Feed[int] = Feed()
-    await feed.put(1)
+    feed = Feed()
+    await feed.put(chunk(1))
     feed.end(ConnectionResetError("cut off"))
-    assert await feed.take() == 1
+    assert number(await feed.take()) == 1
     for _ in range(2):
         with pytest.raises(ConnectionResetError, match="cut off"):
             await feed.take()
 
 
-async def test_a_widened_feed_lets_all_in_and_keeps_a_bounded_part_of_it() -> None:
-    feed: Feed[int] = Feed()
+async def everything(feed: Feed) -> list[Item]:
+    taken: list[Item] = []
+    async with asyncio.timeout(5):
+        while (item := await feed.take()) is not None:
+            taken.append(item)
+    return taken
+
+
+async def test_a_widened_feed_lets_all_in_keeps_a_bounded_part_and_says_what_it_drops() -> None:
+    feed = Feed()
     put: list[int] = []
     pumping = asyncio.ensure_future(pump(feed, 100_000, put))
     await settle()
@@ -131,14 +151,50 @@ async def test_a_widened_feed_lets_all_in_and_keeps_a_bounded_part_of_it() -> No
     feed.widen()
     async with asyncio.timeout(5):
         await pumping  # although nobody takes anything
-        kept = await drain(feed)
+    *kept, last = await everything(feed)
     assert len(put) == 100_000
     assert 16 < len(kept) < 10_000
-    assert kept == list(range(len(kept)))
+    assert [number(item) for item in kept] == list(range(len(kept)))
+    assert isinstance(last, OutputDropped)
+
+
+async def test_a_widened_feed_counts_bytes_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "_BYTES_KEPT", 1000)
+    feed = Feed()
+    feed.widen()
+    for n in range(100):
+        await feed.put(chunk(n, size=100))
+    feed.end()
+    *kept, last = await everything(feed)
+    assert [number(item) for item in kept] == list(range(10))
+    assert isinstance(last, OutputDropped)
+
+
+async def test_a_widened_feed_that_was_emptied_takes_more_and_says_each_gap_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed_module, "_ITEMS_KEPT", 2)
+    feed = Feed()
+    feed.widen()
+    for n in range(5):
+        await feed.put(chunk(n))
+    taken = [await feed.take() for _ in range(3)]
+    for n in range(5, 10):
+        await feed.put(chunk(n))
+    feed.end()
+    taken += await everything(feed)
+    assert [None if isinstance(item, OutputDropped) else number(item) for item in taken] == [
+        0,
+        1,
+        None,
+        5,
+        6,
+        None,
+    ]
 
 
 async def test_widening_while_nobody_waits_is_no_loss() -> None:
-    feed: Feed[int] = Feed()
+    feed = Feed()
     feed.widen()
     async with asyncio.timeout(5):
         await pump(feed, 100, [])

@@ -9,10 +9,11 @@ import sys
 
 import pytest
 
-from sandboxio.adapter.tree_kill import MARKER_VARIABLE, new_marker
-from sandboxio_e2b.preamble import number_kernel, set_variables
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers
+from sandboxio_e2b.preamble import HAS_NUMBER, check_kernel, number_kernel, set_variables
 
-MARKER = new_marker("key")
+NUMBERS = Numbers("key")
+MARKER, LATER = NUMBERS.next(), NUMBERS.next()
 LIMIT = "import json, resource; print(json.dumps(resource.getrlimit(10)))"
 
 NASTY = [
@@ -48,6 +49,12 @@ def run(*cells: str, env: dict[str, str] | None = None) -> list[object]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def said(*cells: str) -> str:
+    """What cells in one namespace write."""
+    run_cells = [sys.executable, "-c", "\n".join(cells)]
+    return subprocess.run(run_cells, capture_output=True, timeout=20, check=True, text=True).stdout
+
+
 def show(*names: str) -> str:
     return f"import json, os; print(json.dumps([os.environ.get(name) for name in {names!r}]))"
 
@@ -71,6 +78,21 @@ def test_where_there_is_no_limit_it_gets_the_variable() -> None:
     assert run(number_kernel(MARKER, as_limit=False), child) == [[MARKER]]
 
 
+@on_linux
+def test_a_kernel_is_told_from_the_one_that_took_its_place() -> None:
+    numbered = number_kernel(MARKER, as_limit=True)
+    assert said(numbered, check_kernel(MARKER, as_limit=True)) == HAS_NUMBER
+    assert said(check_kernel(MARKER, as_limit=True)) == ""
+    assert said(numbered, check_kernel(LATER, as_limit=True)) == ""
+
+
+def test_a_kernel_is_told_by_its_variable_where_there_is_no_limit() -> None:
+    numbered = number_kernel(MARKER, as_limit=False)
+    assert said(numbered, check_kernel(MARKER, as_limit=False)) == HAS_NUMBER
+    assert said(check_kernel(MARKER, as_limit=False)) == ""
+    assert said(numbered, check_kernel(LATER, as_limit=False)) == ""
+
+
 def test_the_kernels_history_is_switched_off() -> None:
     shell = (
         "class Manager: enabled = True\n"
@@ -84,7 +106,11 @@ def test_the_kernels_history_is_switched_off() -> None:
 
 def test_it_takes_up_no_name_and_no_more_than_one_line() -> None:
     names = "import json; print(json.dumps(sorted(set(globals()) - {'json'})))"
-    codes = [number_kernel(MARKER, as_limit=False), set_variables({"A": "b\nc"})]
+    codes = [
+        number_kernel(MARKER, as_limit=False),
+        check_kernel(LATER, as_limit=False),
+        set_variables({"A": "b\nc"}),
+    ]
     assert all("\n" not in code for code in codes)
     before, after = run(names, *codes, names)
     assert before == after

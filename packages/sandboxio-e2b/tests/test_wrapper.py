@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandboxio.adapter.driver import Exit
-from sandboxio.adapter.tree_kill import MARKER_VARIABLE, new_marker
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers
+from sandboxio_e2b.process import NO_PROFILE
 from sandboxio_e2b.wrapper import StatusFilter, wrap
 
 WORD = "00d1ab1e00d1ab1e00d1ab1e00d1ab1e"
-MARKER = new_marker("key")
+MARKER = Numbers("key").next()
 START = b"\x1e" + WORD.encode() + b" "
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the wrapper is for a sandbox's Linux")
@@ -148,17 +149,26 @@ def environment(home: Path, env: dict[str, str]) -> dict[str, str]:
     return {"HOME": str(home), "PATH": os.environ["PATH"], MARKER_VARIABLE: MARKER, **env}
 
 
-def argv(command: str | Sequence[str]) -> list[str]:
-    return ["/bin/bash", "-l", "-c", wrap(command, MARKER, WORD)]
+def argv(command: str | Sequence[str], hidden: Mapping[str, str | None] | None = None) -> list[str]:
+    return ["/bin/bash", "-l", "-c", wrap(command, MARKER, WORD, hidden or {})]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs a command as the SDK would, with a folder of its own as HOME and working folder."""
+    """Runs a command as the SDK would, with a folder of its own as HOME and working folder.
 
-    def run_one(command: str | Sequence[str], *, given: bytes = b"", **env: str) -> Ran:
+    A profile there stands for the ones of the system, which no variable keeps a login shell from.
+    """
+
+    def run_one(
+        command: str | Sequence[str],
+        *,
+        given: bytes = b"",
+        hidden: Mapping[str, str | None] | None = None,
+        **env: str,
+    ) -> Ran:
         done = subprocess.run(
-            argv(command),
+            argv(command, hidden if hidden is not None else {"HOME": str(tmp_path)}),
             env=environment(tmp_path, env),
             cwd=tmp_path,
             input=given,
@@ -276,6 +286,25 @@ class TestWrap:
         ran = run(["sh", "-c", "exit 4"])
         assert ran.exit == Exit(4)
         assert ran.err == b""
+
+    def test_a_profile_of_the_users_is_not_read(self, run: Run, tmp_path: Path) -> None:
+        for name in (".bash_profile", ".bash_login", ".profile", ".bashrc"):
+            (tmp_path / name).write_text(f"touch {tmp_path}/was-read\nexit 0\n")
+        hidden = {"HOME": str(tmp_path), "BASH_ENV": f"{tmp_path}/.bashrc"}
+        ran = run(["sh", "-c", 'echo "$HOME $BASH_ENV"; exit 5'], hidden=hidden, **NO_PROFILE)
+        assert (ran.out, ran.exit) == (f"{tmp_path} {tmp_path}/.bashrc\n".encode(), Exit(5))
+        assert not (tmp_path / "was-read").exists()
+
+    def test_a_hidden_variable_that_nobody_gave_is_not_there(self, run: Run, tmp_path: Path) -> None:
+        ran = run(["env"], hidden={"HOME": str(tmp_path), "BASH_ENV": None}, **NO_PROFILE)
+        assert f"HOME={tmp_path}".encode() in ran.out.splitlines()
+        assert b"BASH_ENV" not in ran.out
+
+    @pytest.mark.parametrize("value", ["it's", "$HOME `id`", "a\nb", "", " x "])
+    def test_a_hidden_variable_has_its_value_as_it_is(self, run: Run, value: str, tmp_path: Path) -> None:
+        hidden = {"HOME": str(tmp_path), "BASH_ENV": value}
+        ran = run(["env", "-0"], hidden=hidden, **NO_PROFILE)
+        assert f"BASH_ENV={value}".encode() in ran.out.split(b"\0")
 
     def test_a_variable_that_bash_keeps_for_itself_does_not_stop_the_command(self, run: Run) -> None:
         assert run(["echo", "runs"], UID="7", PPID="1", **{"a.b": "c"}) == Ran(b"runs\n", b"", Exit(0), 0)

@@ -38,8 +38,7 @@ class StandardInput:
         Input that nobody reads is no failure; a lost connection shows on reading.
         """
         try:
-            while self._rest:
-                self._rest = self._rest[await self._send(handle, self._rest) :]
+            await self._send_rest(handle)
             await handle.send_eof()
         except Exception:
             self._rest = memoryview(b"")
@@ -54,7 +53,7 @@ class StandardInput:
         return not self.pending
 
     async def write(self, handle: ProcessHandle, data: bytes) -> None:
-        """Send all of `data`.
+        """Send all of `data`, behind what a cancelled call had not sent yet.
 
         Raises:
             ConfigurationError: The input is not open for writing.
@@ -65,10 +64,9 @@ class StandardInput:
                 "the standard input of this process is not open",
                 hint="give stream(…, stdin=PIPE), and write before close_stdin()",
             )
-        rest = memoryview(data)
+        self._rest = memoryview(bytes(self._rest) + data)
         try:
-            while rest:
-                rest = rest[await self._send(handle, rest) :]
+            await self._send_rest(handle)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
             self._writable = False
             raise ExecutionError(
@@ -77,14 +75,19 @@ class StandardInput:
             ) from exc
 
     async def close(self, handle: ProcessHandle) -> None:
-        """Send the end. Does nothing the second time, or when the process has ended."""
+        """Send the end, behind what a cancelled call had not sent yet. Does nothing the second time."""
         if not self._writable:
             return
         self._writable = False
         try:
+            await self._send_rest(handle)
             await handle.send_eof()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return
+
+    async def _send_rest(self, handle: ProcessHandle) -> None:
+        while self._rest:
+            self._rest = self._rest[await self._send(handle, self._rest) :]
 
     async def _send(self, handle: ProcessHandle, data: memoryview) -> int:
         taken = await handle.send(data[:_SEND_BYTES])

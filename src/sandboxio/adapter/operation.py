@@ -1,7 +1,7 @@
 """The one record that every operation opens once and closes once.
 
 Redaction happens at the close; what is rendered from the record afterwards (an event for the audit
-sinks, the meter on a result) can therefore hold no secret.
+sinks, what a span says, the meter on a result) can therefore hold no secret.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sandboxio.adapter.redaction import Redactor
 from sandboxio.audit import AuditConfig, AuditEvent, deliver
 from sandboxio.errors import AuditSinkError, SandboxError
 from sandboxio.models import Meter
+from sandboxio.otel import OperationSpan, start_span
 from sandboxio.release import uninterrupted
 
 __all__ = ["Operation", "Recorder"]
@@ -55,6 +56,7 @@ class Operation:
         "_concluded",
         "_event",
         "_recorder",
+        "_span",
         "_started",
         "bytes_in",
         "bytes_out",
@@ -69,6 +71,7 @@ class Operation:
         self._argv = argv
         self._code = code
         self._started = 0.0
+        self._span: OperationSpan | None = None
         self._concluded = False
         self.identity = recorder.identity
         self.exit_code: int | None = None
@@ -92,6 +95,7 @@ class Operation:
 
     async def __aenter__(self) -> Self:
         self._started = time.perf_counter()
+        self._span = start_span(self._event, self.identity.backend)
         return self
 
     async def __aexit__(
@@ -102,9 +106,16 @@ class Operation:
     ) -> None:
         if isinstance(exc, SandboxError):  # what a caller's own code raises is the caller's
             self._recorder.redactor.error(exc)
-        if not self._recorder.audit.sinks:
+        audit = self._recorder.audit
+        if self._span is None and not audit.sinks:
             return
         event = self._render(exc)
+        if self._span is not None:
+            self._span.end(event, exc, captured=audit.capture_code)
+        if audit.sinks:
+            await self._deliver(event, exc)
+
+    async def _deliver(self, event: AuditEvent, exc: BaseException | None) -> None:
         try:
             await uninterrupted(lambda: deliver(self._recorder.audit, event))
         except AuditSinkError as failure:

@@ -32,6 +32,7 @@ from sandboxio.errors import (
     SandboxGone,
 )
 from sandboxio.models import ExecResult, OutputChunk, Pipe, RichOutput
+from sandboxio.release import uninterrupted
 
 __all__ = ["PARTIAL_EXIT_CODE", "Process"]
 
@@ -233,8 +234,7 @@ class Process:
             if self._result is None:
                 await self._tree.reach()
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._execution.aclose()
+            await uninterrupted(self._execution.aclose)
 
     async def _next(self) -> _Output | None:
         """The next output, or `None` at its end, which is at most the drain after the leader's end."""
@@ -329,6 +329,8 @@ class Process:
             if self._exit is None:
                 await self._await_exit()
             assert self._exit is not None
+            if self._tree.overdue:
+                await self._overrun()
             code = await self._exit_code(self._exit)
             self._operation.conclude(code)
             result = self._collected.result(code, rich=self._rich, oom_killed=self._exit.oom_killed)
@@ -376,7 +378,7 @@ class Process:
             SandboxGone: The sandbox's own end came first.
         """
         await self._poll()
-        if self._exit is None:
+        if self._exit is None or self._tree.overdue:
             await self._overrun()
 
     async def _overrun(self) -> NoReturn:

@@ -23,7 +23,12 @@ from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
 from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
-from sandboxio.adapter.validation import checked_environment, checked_metadata, checked_timeout
+from sandboxio.adapter.validation import (
+    checked_environment,
+    checked_metadata,
+    checked_template,
+    checked_timeout,
+)
 from sandboxio.audit import AuditConfig
 from sandboxio.environment import seconds_from_environment
 from sandboxio.errors import (
@@ -44,6 +49,7 @@ __all__ = [
     "CreateRequest",
     "Launched",
     "Provisioner",
+    "Translated",
     "attach",
     "provision",
 ]
@@ -188,7 +194,7 @@ async def provision(
     """
     _require_valid_environment()
     request = CreateRequest(
-        template=template,
+        template=checked_template(template),
         resources=resources or Resources(),
         network=network or NetworkPolicy(),
         env=checked_environment("env", env),
@@ -208,7 +214,7 @@ async def provision(
     try:
         async with recorder.operation("create") as operation:
             _refuse_unsupported(provisioner, request)
-            with _Translated(provisioner.translate, redactor, "creating a sandbox"):
+            with Translated(provisioner.translate, redactor, "creating a sandbox"):
                 prepared = await provisioner.prepare(request)
 
                 async def launch() -> None:
@@ -244,7 +250,7 @@ async def attach(provisioner: Provisioner[PreparedT], sandbox_id: str) -> Sandbo
     handed_over = False
     try:
         async with Recorder(identity, provisioner.audit, redactor).operation("connect") as operation:
-            with _Translated(provisioner.translate, redactor, "connecting to a sandbox"):
+            with Translated(provisioner.translate, redactor, "connecting to a sandbox"):
                 launched = await provisioner.find(sandbox_id)
             operation.identity = _identity(provisioner.name, launched)
             sandbox = _own(provisioner, launched, redactor, {}, owned=False)
@@ -314,8 +320,16 @@ async def _discard(provisioner: Provisioner[PreparedT], request: CreateRequest) 
         warn_orphaned(f"with the label {LABEL_CREATION}={request.creation_id}", provisioner.name, reason)
 
 
-class _Translated:
-    """Turns what an adapter raises into errors of ours; cancellation passes untouched."""
+class Translated:
+    """Turns what an adapter raises into errors of ours; cancellation passes untouched.
+
+    Args:
+        translate: The adapter's own table; what it does not know becomes a `ConnectError`.
+        redactor: Takes secrets out of the error.
+        doing: What was being done, for the message.
+
+    Example: `with Translated(translate, Redactor(), "listing sandboxes"): ...`
+    """
 
     def __init__(
         self, translate: Callable[[Exception], SandboxError | None], redactor: Redactor, doing: str

@@ -27,6 +27,7 @@ class TreeEnd:
         self._lock = anyio.Lock()
         self._orphaned: str | None = None
         self.reached = False
+        self.overdue = False
 
     async def reach(self) -> None:
         """End the tree. Every caller waits until it has ended."""
@@ -38,11 +39,15 @@ class TreeEnd:
                 warn_orphaned(self._guard.identity.id, self._guard.identity.backend, reason)
 
     async def reach_unread(self) -> None:
-        """End the tree from another event loop, unless its leader has ended by itself."""
+        """End the tree from another event loop, unless its leader has ended by itself.
+
+        `overdue` then tells the reader, who may come later, that its end was not its own.
+        """
         done = False
         try:
             with anyio.move_on_after(grace_seconds()):
                 if await self._execution.poll() is None:
+                    self.overdue = True
                     await self._execution.kill()
                 done = True
         except Exception:

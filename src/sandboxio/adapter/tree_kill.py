@@ -11,14 +11,14 @@ in a sandbox whose process limit is exhausted nothing can be forked.
 Where that limit cannot be set, as under gVisor, the number is a variable of the environment instead,
 beside sessions and parents; a descendant that leaves all three is not found.
 
-A process that takes on the number of *another* execution, and in addition leaves its session and
-its parent, passes for part of that one and ends with it.
+A process can only take on the number of an execution that began *later*, since numbers fall. If it
+also leaves its session and its parent, it passes for part of that one and ends with it.
 """
 
 from __future__ import annotations
 
 import hmac
-import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -26,7 +26,7 @@ import anyio
 
 from sandboxio.errors import ConnectError
 
-__all__ = ["MARKER_VARIABLE", "RunScript", "end_tree", "new_marker"]
+__all__ = ["MARKER_VARIABLE", "Numbers", "RunScript", "end_tree"]
 
 MARKER_VARIABLE: Final = "SANDBOXIO_EXECUTION"
 """The variable that carries a number where the limit cannot."""
@@ -34,9 +34,10 @@ MARKER_VARIABLE: Final = "SANDBOXIO_EXECUTION"
 RunScript = Callable[[str, tuple[str, ...]], Awaitable[tuple[bytes, int | None]]]
 """Runs a script in the sandbox's shell with arguments, and returns its standard output and exit code."""
 
-_PREFIX: Final = "71"
-_NONCE_DIGITS: Final = 8
-_SEAL_DIGITS: Final = 9
+_PREFIX: Final = "7"
+_NONCE_DIGITS: Final = 11
+_SEAL_DIGITS: Final = 7
+_EPOCH: Final = 1_767_225_600  # 2026-01-01
 _FAMILY: Final = _PREFIX + "?" * (_NONCE_DIGITS + _SEAL_DIGITS)
 _FORGED_LIMIT: Final = 20
 _SCRIPT_SECONDS: Final = 4.4
@@ -108,13 +109,32 @@ echo clean $strangers
 """
 
 
-def new_marker(key: str) -> str:
-    """A number that no other execution has, sealed with a key that the sandbox does not know.
+class Numbers:
+    """Hands out the numbers of one sandbox's executions, each lower than the one before.
 
-    Example: `marker = new_marker(creation_id)`
+    A limit can only be lowered, so an execution cannot take the number of one that began before it,
+    which may have ended already and would then never be looked for.
+
+    Args:
+        key: What the numbers are sealed with; it never enters the sandbox.
+
+    Example: `marker = Numbers(creation_id).next()`
     """
-    nonce = str(secrets.randbelow(10**_NONCE_DIGITS)).zfill(_NONCE_DIGITS)
-    return _PREFIX + nonce + _seal(nonce, key)
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._last = 10**_NONCE_DIGITS
+
+    def next(self) -> str:
+        """A number that no other execution has.
+
+        It counts down in hundredths of a second, so that several handles of a sandbox agree, and does
+        so until the year 2057.
+        """
+        hundredths = int((time.time() - _EPOCH) * 100)
+        self._last = min(10**_NONCE_DIGITS - 1 - hundredths, self._last - 1)
+        nonce = str(self._last).zfill(_NONCE_DIGITS)
+        return _PREFIX + nonce + _seal(nonce, self._key)
 
 
 async def end_tree(run: RunScript, marker: str, leader: str, *, numbered: bool, key: str, crowd: int) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "checked_input",
     "checked_language",
     "checked_metadata",
+    "checked_template",
     "checked_timeout",
 ]
 
@@ -130,6 +131,22 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
             )
         checked[key] = _checked_text(f"the metadata value of {key}", value)
     return checked
+
+
+def checked_template(template: object) -> str | None:
+    """The name of an image or template, or `None` for the backend's own.
+
+    Raises:
+        ConfigurationError: It is no text, or holds what no name can.
+    """
+    if template is None:
+        return None
+    name = _checked_text("the template", template)
+    if not name or not name.isprintable():
+        raise ConfigurationError(
+            "the template is empty or holds control characters", hint="give the template's name"
+        )
+    return name
 
 
 def checked_timeout(timeout: object) -> float:

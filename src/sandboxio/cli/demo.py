@@ -5,22 +5,33 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from sandboxio.backends import DEFAULT_BACKEND, EXAMPLE_TARGET, KNOWN_BACKENDS
+from sandboxio.cli.arguments import add_backend
+from sandboxio.cli.exit_codes import FAILURE, OK
+from sandboxio.cli.interruption import run_to_end
 from sandboxio.cli.output import Output, printable
+from sandboxio.cli.progress import waiting
+from sandboxio.cli.selection import Selection, select_backend
 
 if TYPE_CHECKING:
     from sandboxio import AsyncSandbox
 
-__all__ = ["DESCRIPTION", "SUMMARY", "configure", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "FAILED", "SUMMARY", "configure", "run"]
 
 SUMMARY: Final = "run code in a sandbox and show each step with its time"
 DESCRIPTION: Final = (
     "Create a sandbox, run code in it, stream output, try to reach the internet from inside, and "
-    "end it. The sandbox is gone afterwards, also after an interruption."
+    "end it. The sandbox is gone afterwards, also after an interruption. It takes the first "
+    "installed backend that works, and says which."
 )
+EXAMPLES: Final = f"""\
+  sandboxio demo
+  sandboxio demo --json
+  sandboxio demo --backend "{EXAMPLE_TARGET}\""""
+FAILED: Final = FAILURE
 
 LIFETIME_SECONDS: Final = 120
 CODE: Final = "print('hello from the sandbox')"
@@ -38,38 +49,43 @@ REFUSALS: Final = ("OSError", "ConnectionError", "ConnectionRefusedError", "Perm
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument(
-        "--backend",
-        metavar="DSN",
-        default=f"{DEFAULT_BACKEND}://",
-        help=f"where to create it, such as {EXAMPLE_TARGET}; the default is %(default)s",
-    )
+    add_backend(parser, default="the first installed one that works is used")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> bool:
-    """Run all steps and say whether each one went as it should."""
-    import anyio
-
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Run all steps; the code says whether each one went as it should."""
     from sandboxio import BackendNotInstalled
 
     try:
-        return anyio.run(_demo, arguments.backend, output)
-    except BackendNotInstalled:
-        known = KNOWN_BACKENDS.get(arguments.backend.partition(":")[0])
-        if known is not None and known.one_shot_command is not None:
-            output.note(f"Nothing is installed by: {known.one_shot_command}")
-            output.document["one_shot_command"] = known.one_shot_command
-        raise
+        ok = run_to_end(lambda: _demo(arguments.backend, output), on_signal=output.note)
+    except BackendNotInstalled as exc:
+        output.error(exc)
+        _offer_one_shot((arguments.backend or DEFAULT_BACKEND).partition(":")[0], output)
+        return FAILED
+    return OK if ok else FAILED
 
 
-async def _demo(target: str, output: Output) -> bool:
+def _offer_one_shot(name: str, output: Output) -> None:
+    known = KNOWN_BACKENDS.get(name)
+    if known is not None and known.one_shot_command is not None:
+        output.note(f"Or without installing anything: {known.one_shot_command}")
+        output.document["one_shot_command"] = known.one_shot_command
+
+
+async def _demo(target: str | None, output: Output) -> bool:
     import sandboxio
 
+    with waiting("looking for a backend"):
+        chosen = await select_backend() if target is None else Selection(target, "it was asked for")
+    output.document.update(target=chosen.target, reason=chosen.reason)
+    output.line(f"backend {output.styled(chosen.target, 'strong')}: {printable(chosen.reason)}")
     steps = _Steps(output)
-    with steps.step("create") as step:
-        sandbox = await sandboxio.create(target, timeout=LIFETIME_SECONDS)
-        step["detail"] = f"{sandbox.backend} {sandbox.id[:12]}, isolation {sandbox.isolation.value}"
-    async with sandbox:
+    async with AsyncExitStack() as stack:
+        with steps.step("create") as step, waiting("creating a sandbox"):
+            sandbox = await stack.enter_async_context(
+                sandboxio.create(chosen.target, timeout=LIFETIME_SECONDS)
+            )
+            step["detail"] = f"{sandbox.backend} {sandbox.id[:12]}, isolation {sandbox.isolation.value}"
         with steps.step("run") as step:
             result = (await sandbox.run_code(CODE)).raise_for_status()
             step["detail"] = result.stdout.strip()

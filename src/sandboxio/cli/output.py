@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
+from sandboxio.cli.faults import print_traceback, summary
 from sandboxio.logs import debugging
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ __all__ = ["Output", "Style", "printable"]
 
 Style = Literal["good", "bad", "warn", "strong", "faint"]
 
+_REDACTED: Final = "[redacted]"
 _CODES: Final[Mapping[Style, str]] = {
     "good": "32",
     "bad": "31",
@@ -32,22 +34,28 @@ class Output:
         as_json: Whether the document is wanted; lines are then not printed.
 
     Attributes:
+        as_json: The same.
         document: What the JSON document will hold; commands fill it as they go.
     """
 
     def __init__(self, *, as_json: bool) -> None:
         self.document: dict[str, Any] = {}
-        self._as_json = as_json
+        self.as_json = as_json
         self._coloured = _wants_colour(sys.stdout)
+        self._secrets: tuple[str, ...] = ()
+
+    def keep_out(self, secrets: Iterable[str]) -> None:
+        """Replace these values in every error that is shown."""
+        self._secrets = tuple(sorted(filter(None, secrets), key=len, reverse=True))
 
     def line(self, text: str = "") -> None:
         """Print a line of text at once, unless JSON is wanted."""
-        if not self._as_json:
+        if not self.as_json:
             print(text, flush=True)
 
     def finish(self, *, ok: bool) -> None:
         """Print the document, if it is wanted, with `ok` in it."""
-        if self._as_json:
+        if self.as_json:
             import json
 
             print(json.dumps({**self.document, "ok": ok}, indent=2), flush=True)
@@ -60,19 +68,39 @@ class Output:
         """Print a line on standard error."""
         print(text, file=sys.stderr, flush=True)
 
+    def warning(self, message: Warning | str) -> None:
+        """Print a warning of the library in one line on standard error."""
+        self.note(printable(f"warning: {self._redacted(str(message))}"))
+
     def error(self, exc: SandboxError) -> None:
         """Print an error's three lines, after its traceback with `SBX_DEBUG=1`, and document it."""
-        if debugging():
-            import traceback
-
-            traceback.print_exception(exc)
+        self._trace(exc)
         self.document["error"] = {
             "code": exc.code,
-            "message": exc.message,
-            "hint": exc.hint,
+            "message": self._redacted(exc.message),
+            "hint": self._redacted(exc.hint),
             "url": exc.url,
         }
-        self.note(printable(str(exc)))
+        self.note(printable(self._redacted(str(exc))))
+
+    def fault(self, exc: Exception) -> None:
+        """Print one line about an error that nobody expected, or its traceback with `SBX_DEBUG=1`."""
+        words = self._redacted(summary(exc))
+        hint = "set SBX_DEBUG=1 to see where it happened"
+        self.document["error"] = {"code": None, "message": words, "hint": hint, "url": None}
+        if debugging():
+            self._trace(exc)
+        else:
+            self.note(printable(f"sandboxio: {words}; {hint}"))
+
+    def _trace(self, exc: Exception) -> None:
+        if debugging():
+            print_traceback(exc, redact=self._redacted if self._secrets else None)
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, _REDACTED)
+        return text
 
 
 def printable(text: str) -> str:

@@ -1,72 +1,167 @@
-"""`sandboxio reap`: what the library left at a provider, and its end."""
+"""`sandboxio reap`: what the library left at the providers, and its end."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from sandboxio.backends import DEFAULT_BACKEND, EXAMPLE_TARGET
+from sandboxio.backends import DEFAULT_BACKEND
+from sandboxio.cli.arguments import add_backend, pair
+from sandboxio.cli.exit_codes import FAILURE, OK
+from sandboxio.cli.interruption import run_to_end
 from sandboxio.cli.output import Output, printable
+from sandboxio.cli.progress import waiting
+from sandboxio.cli.selection import unset_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from sandboxio import ManagedSandbox, ReapableBackend
 
-__all__ = ["DESCRIPTION", "SUMMARY", "configure", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "FAILED", "SUMMARY", "configure", "run"]
 
-SUMMARY: Final = "list what sandboxio made at a backend, and end it with --kill"
+SUMMARY: Final = "list what sandboxio made at the backends, and end it with --kill"
 DESCRIPTION: Final = (
-    "List every sandbox that sandboxio made at a backend, stopped ones included. Nothing is changed "
-    "without --kill. With it every listed sandbox is ended, also one that another program uses now: "
-    "narrow the list by --label first."
+    "List every sandbox that sandboxio made, stopped ones included, at all installed backends. "
+    "Nothing is changed without --kill. With it every listed sandbox is ended, also one that another "
+    "program uses now: narrow the list by --label first."
 )
+EXAMPLES: Final = f"""\
+  sandboxio reap
+  sandboxio reap --backend {DEFAULT_BACKEND}:// --label tenant_id=acme
+  sandboxio reap --label tenant_id=acme --kill"""
+FAILED: Final = FAILURE
+
+_HEADER: Final = ("SANDBOX", "BACKEND", "STATE", "CREATED", "EXPIRES", "LABELS")
+_ID_WIDTH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A backend that was asked for its sandboxes, or why it was not."""
+
+    name: str
+    backend: ReapableBackend | None = None
+    found: tuple[ManagedSandbox, ...] = ()
+    skipped: str = ""
+    failure: str = ""
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "count": len(self.found) if self.backend is not None else None,
+            "skipped": self.skipped or None,
+            "failure": self.failure or None,
+        }
+
+
+@dataclass(slots=True)
+class _Table:
+    """Lines of cells, each column as wide as its widest cell; the first cell of all says how it went."""
+
+    lines: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+    def add(self, managed: ManagedSandbox) -> None:
+        labels = " ".join(f"{name}={value}" for name, value in sorted(managed.metadata.items()))
+        cells = (
+            managed.id[:_ID_WIDTH],
+            managed.backend,
+            managed.state,
+            _moment(managed.created_at),
+            _moment(managed.expires_at),
+            labels,
+        )
+        self.lines.append(tuple(printable(cell).replace("\n", " ") for cell in cells))
+
+    def rendered(self) -> list[str]:
+        """The header and the lines."""
+        lines = [_HEADER, *self.lines]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
+        return [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument(
-        "--backend",
-        metavar="DSN",
-        default=f"{DEFAULT_BACKEND}://",
-        help=f"where to look, such as {EXAMPLE_TARGET.partition('://')[0]}://; the default is %(default)s",
-    )
+    add_backend(parser, default="all installed ones are asked")
     parser.add_argument(
         "--label",
         metavar="NAME=VALUE",
         action="append",
-        type=_label,
+        type=pair,
         default=[],
         help="only sandboxes with this metadata; given several times, all must match",
     )
     parser.add_argument("--kill", action="store_true", help="end what is listed")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> bool:
-    """List, end if that is wanted, and say whether all that should end has ended."""
-    import anyio
-
-    return anyio.run(_reap, arguments, output)
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """List, end if that is wanted; the code says whether all backends answered and all that should ended."""
+    ok = run_to_end(lambda: _reap(arguments, output), on_signal=output.note)
+    return OK if ok else FAILED
 
 
 async def _reap(arguments: argparse.Namespace, output: Output) -> bool:
+    rows: list[dict[str, Any]] = []
+    output.document.update(killed=arguments.kill, backends=[], sandboxes=rows)
+    with waiting("asking the backends"):
+        if arguments.backend is not None:
+            places = [await _ask(arguments.backend, arguments.label)]
+        else:
+            places = await _ask_all(arguments.label)
+    output.document["backends"] = [place.row() for place in places]
+    table = _Table()
+    ended: list[str | None] = []
+    for place in places:
+        for managed in place.found:
+            row = _row(managed)
+            rows.append(row)
+            table.add(managed)
+            if arguments.kill and place.backend is not None:
+                failure = await _end(place.backend, managed)
+                row.update(ended=failure is None, failure=failure)
+                ended.append(failure)
+    _show(places, table, ended, output, killed=arguments.kill)
+    return not any(place.failure for place in places) and not any(ended)
+
+
+async def _ask_all(labels: Sequence[tuple[str, str]]) -> list[_Place]:
+    """Ask every installed backend; one that fails keeps none of the others from being asked."""
     import sandboxio
 
-    backend = sandboxio.backend_for(arguments.backend)
-    output.document.update(backend=backend.name, killed=arguments.kill, sandboxes=[])
+    places: list[_Place] = []
+    for name in sandboxio.installed_backends():
+        unset = unset_credentials(name)
+        if unset:
+            places.append(_Place(name, skipped=f"{' and '.join(unset)} not set"))
+            continue
+        try:
+            places.append(await _ask(f"{name}://", labels))
+        except sandboxio.CapabilityNotSupported as exc:
+            places.append(_Place(name, skipped=exc.message))
+        except sandboxio.SandboxError as exc:
+            places.append(_Place(name, failure=exc.message))
+    return places
+
+
+async def _ask(target: str, labels: Sequence[tuple[str, str]]) -> _Place:
+    import sandboxio
+
+    backend = sandboxio.backend_for(target)
     if not isinstance(backend, sandboxio.ReapableBackend):
         raise sandboxio.CapabilityNotSupported(
             f"the backend {backend.name} cannot list what was made there",
             hint="list and end its sandboxes with the provider's own tool",
         )
-    found = [managed for managed in await backend.list_managed() if _matches(managed, arguments.label)]
-    ok = True
-    for managed in found:
-        failure = await _end(backend, managed) if arguments.kill else None
-        ok = ok and failure is None
-        _show(managed, failure, output, killed=arguments.kill)
-    output.line(_summary(len(found), killed=arguments.kill))
-    return ok
+    listed = await backend.list_managed()
+    found = tuple(
+        managed for managed in listed if all(managed.metadata.get(name) == value for name, value in labels)
+    )
+    return _Place(backend.name, backend, found)
 
 
 async def _end(backend: ReapableBackend, managed: ManagedSandbox) -> str | None:
@@ -80,25 +175,28 @@ async def _end(backend: ReapableBackend, managed: ManagedSandbox) -> str | None:
     return None
 
 
-def _show(managed: ManagedSandbox, failure: str | None, output: Output, *, killed: bool) -> None:
-    row = _row(managed)
-    if killed:
-        row["ended"] = failure is None
-    if failure is not None:
-        row["failure"] = failure
-    output.document["sandboxes"].append(row)
-    word = "" if not killed else output.styled("ended ", "good") if failure is None else _failed(output)
-    labels = " ".join(f"{name}={value}" for name, value in sorted(managed.metadata.items()))
-    created = managed.created_at.isoformat(timespec="seconds") if managed.created_at else "unknown"
-    expires = managed.expires_at.isoformat(timespec="seconds") if managed.expires_at else "unknown"
-    words = f"{managed.id[:12]:<12} {managed.state:<8} created {created} expires {expires} {labels}".rstrip()
-    output.line(word + printable(words))
-    if failure is not None:
-        output.line(f"       {printable(failure)}")
+def _show(
+    places: list[_Place], table: _Table, ended: list[str | None], output: Output, *, killed: bool
+) -> None:
+    if table.lines:
+        header, *lines = table.rendered()
+        output.line(output.styled(("       " if killed else "") + header, "strong"))
+        for number, line in enumerate(lines):
+            failure = ended[number] if killed else None
+            output.line(_outcome(failure, output) + line if killed else line)
+            if failure is not None:
+                output.line(f"       {printable(failure)}")
+    for place in places:
+        if place.skipped:
+            output.line(f"{place.name} was not asked: {printable(place.skipped)}")
+        if place.failure:
+            word = output.styled("FAIL", "bad")
+            output.line(f"{word} {place.name}: {printable(place.failure)}")
+    output.line(_summary(len(table.lines), killed=killed))
 
 
-def _failed(output: Output) -> str:
-    return output.styled("FAIL  ", "bad")
+def _outcome(failure: str | None, output: Output) -> str:
+    return output.styled("ended  ", "good") if failure is None else output.styled("FAIL   ", "bad")
 
 
 def _row(managed: ManagedSandbox) -> dict[str, Any]:
@@ -112,19 +210,12 @@ def _row(managed: ManagedSandbox) -> dict[str, Any]:
     }
 
 
+def _moment(when: datetime | None) -> str:
+    return when.isoformat(" ", "seconds") if when else "unknown"
+
+
 def _summary(count: int, *, killed: bool) -> str:
     if not count:
-        return "nothing is left"
+        return "nothing was found"
     noun = "sandbox" if count == 1 else "sandboxes"
     return f"{count} {noun}" if killed else f"{count} {noun}; --kill ends what is listed"
-
-
-def _matches(managed: ManagedSandbox, labels: Sequence[tuple[str, str]]) -> bool:
-    return all(managed.metadata.get(name) == value for name, value in labels)
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    return name, value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -66,3 +68,25 @@ async def test_a_malformed_grace_disables_no_kill_and_replaces_no_error(make_san
             raise ZeroDivisionError
     assert driver.process.kills == 1
     assert driver.destroyed == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_two_native_cancellations_do_not_interrupt_the_release(make_sandbox, scripted):
+    process = scripted(leader_exits=False, end_of_output=False)
+    released = asyncio.Event()
+
+    async def release():
+        await asyncio.sleep(0.1)
+        released.set()
+
+    process.aclose = release
+    sandbox, _ = make_sandbox(process)
+    task = asyncio.create_task(sandbox.run(["prog"]))
+    await asyncio.sleep(0.02)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0.02)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert process.kills == 1
+    assert released.is_set()

@@ -85,6 +85,34 @@ async def test_a_stream_that_nobody_reads_is_ended_at_its_deadline(make_sandbox,
             await process.wait()
 
 
+async def read_whole(process) -> None:
+    async for _ in process:
+        pass
+
+
+@pytest.mark.parametrize("read", [read_whole, lambda process: process.wait()], ids=["iterated", "waited for"])
+async def test_who_reads_a_stream_after_its_deadline_is_told_of_that_and_not_of_the_kill(
+    make_sandbox, scripted, read
+):
+    process = scripted([b"x"], leader_exits=False)
+    end = process.kill
+
+    async def kill() -> None:
+        process.exit, process.leader_exits = Exit(137), True
+        await end()
+
+    process.kill = kill
+    sandbox, driver = make_sandbox(process)
+    async with sandbox.stream(["prog"], timeout=0.05) as stream:
+        with anyio.fail_after(5):
+            while not process.kills:
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.05)
+        with pytest.raises(ExecutionTimeout):
+            await read(stream)
+    assert driver.destroyed == 0
+
+
 async def test_a_stream_that_cannot_be_ended_at_its_deadline_takes_the_sandbox_with_it(
     make_sandbox, scripted
 ):

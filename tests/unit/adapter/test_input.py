@@ -49,6 +49,49 @@ async def test_input_is_written_while_a_stream_runs(make_sandbox, scripted):
     assert driver.process.input == b"abc"
 
 
+async def test_a_write_that_is_cancelled_loses_nothing_and_the_next_one_comes_behind_it(
+    make_sandbox, scripted
+):
+    process = scripted(echo=True)
+    blocked, take = True, process.send
+
+    async def send(data):
+        if process.input and blocked:
+            await anyio.sleep_forever()
+        return await take(data[:5])
+
+    process.send = send
+    sandbox, _ = make_sandbox(process)
+    async with sandbox.stream(["cat"], stdin=PIPE) as stream:
+        with anyio.move_on_after(0.05) as scope:
+            await stream.write(b"0123456789")
+        assert scope.cancelled_caught
+        assert process.input == b"01234"
+        blocked = False
+        await stream.write(b"abc")
+        await stream.close_stdin()
+        await stream.wait()
+    assert process.input == b"0123456789abc"
+
+
+async def test_the_end_of_input_comes_behind_a_write_that_was_cancelled(make_sandbox, scripted):
+    process = scripted(echo=True)
+    take = process.send
+
+    async def blocked(data):
+        await anyio.sleep_forever()
+
+    process.send = blocked
+    sandbox, _ = make_sandbox(process)
+    async with sandbox.stream(["cat"], stdin=PIPE) as stream:
+        with anyio.move_on_after(0.05):
+            await stream.write(b"abc")
+        process.send = take
+        await stream.close_stdin()
+        await stream.wait()
+    assert process.input == b"abc"
+
+
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_an_interrupt_while_input_is_fed_stays_bare(make_sandbox, scripted):
     process = scripted(echo=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import ClassVar
 
-from sandboxio.adapter.provision import attach, provision
+from sandboxio.adapter.provision import Translated, attach, provision
+from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.diagnosis import Check
-from sandboxio.errors import SandboxError
 from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
 from sandboxio.network import NetworkPolicy
 from sandboxio_docker import managed
@@ -89,17 +88,17 @@ class DockerBackend:
             ConfigurationError: The runtime does not exist, or caps do not hold under it.
             ConnectError: The engine does not answer.
         """
-        async with _translated():
+        with _translated("asking for the tier"):
             return (await self._provisioner.facts()).runtime_tier(self.config.runtime)[1]
 
     async def list_managed(self) -> tuple[ManagedSandbox, ...]:
         """See `ReapableBackend.list_managed`."""
-        async with _translated():
+        with _translated("listing sandboxes"):
             return await managed.list_managed(await self._provisioner.engine(), self.name)
 
     async def kill_managed(self, sandbox_id: str) -> None:
         """See `ReapableBackend.kill_managed`."""
-        async with _translated():
+        with _translated("ending a sandbox"):
             await managed.kill_managed(await self._provisioner.engine(), sandbox_id)
 
     async def diagnose(self) -> tuple[Check, ...]:
@@ -107,14 +106,5 @@ class DockerBackend:
         return await examine(self._provisioner)
 
 
-@asynccontextmanager
-async def _translated() -> AsyncGenerator[None]:
-    try:
-        yield
-    except SandboxError:
-        raise
-    except Exception as exc:
-        error = translate(exc)
-        if error is None:
-            raise
-        raise error from exc
+def _translated(doing: str) -> Translated:
+    return Translated(translate, Redactor(), doing)

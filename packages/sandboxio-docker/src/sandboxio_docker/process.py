@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessSpec, ShellMissing
-from sandboxio.adapter.tree_kill import MARKER_VARIABLE, new_marker
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers
 from sandboxio.errors import (
     ConfigurationError,
     ConnectError,
@@ -105,6 +105,7 @@ class DockerProcesses:
         self._has_shell = has_shell
         self._numbered = numbered
         self._key = key
+        self._numbers = Numbers(key)
         self._destroy = destroy
         self._open: set[ByteStream] = set()
 
@@ -140,7 +141,7 @@ class DockerProcesses:
 
     async def _start_wrapped(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle | None:
         """Start through the shell; `None` when there turns out to be none."""
-        marker = new_marker(self._key)
+        marker = self._numbers.next()
         env = spec.env if self._numbered else {**spec.env, MARKER_VARIABLE: marker}
 
         async def kill(leader: str = "") -> None:

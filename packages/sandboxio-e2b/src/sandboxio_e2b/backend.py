@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from sandboxio.adapter.provision import attach, provision
+from sandboxio.adapter.provision import Translated, attach, provision
+from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.diagnosis import Check
-from sandboxio.errors import SandboxError
 from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
 from sandboxio.network import NetworkPolicy
 from sandboxio_e2b import managed
@@ -88,12 +87,12 @@ class E2BBackend:
 
     async def list_managed(self) -> tuple[ManagedSandbox, ...]:
         """See `ReapableBackend.list_managed`."""
-        async with _translated():
+        with _translated("listing sandboxes"):
             return await managed.list_managed(self._provisioner.options(), self.name)
 
     async def kill_managed(self, sandbox_id: str) -> None:
         """See `ReapableBackend.kill_managed`."""
-        async with _translated():
+        with _translated("ending a sandbox"):
             await managed.kill_managed(sandbox_id, self._provisioner.options())
 
     async def diagnose(self) -> tuple[Check, ...]:
@@ -101,14 +100,5 @@ class E2BBackend:
         return await examine(self._provisioner)
 
 
-@asynccontextmanager
-async def _translated() -> AsyncGenerator[None]:
-    try:
-        yield
-    except SandboxError:
-        raise
-    except Exception as exc:
-        error = translate(exc)
-        if error is None:
-            raise
-        raise error from exc
+def _translated(doing: str) -> Translated:
+    return Translated(translate, Redactor(), doing)

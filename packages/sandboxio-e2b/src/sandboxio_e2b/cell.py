@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 from e2b.exceptions import NotFoundException
@@ -15,16 +14,14 @@ from e2b_code_interpreter import AsyncSandbox
 from sandboxio.adapter.driver import CodeSpec, Exit, OutputDropped
 from sandboxio.adapter.output import context_lost
 from sandboxio.errors import ConnectError
-from sandboxio.models import OutputChunk, RichOutput
+from sandboxio.models import OutputChunk
 from sandboxio_e2b.contexts import CodeContext
-from sandboxio_e2b.feed import Feed
+from sandboxio_e2b.feed import Feed, Item
 from sandboxio_e2b.interpreter import execute
 from sandboxio_e2b.messages import TOO_LONG
 from sandboxio_e2b.mime import rich_outputs
 
 __all__ = ["Cell"]
-
-_Item = OutputChunk | RichOutput | OutputDropped
 
 _KERNEL_DIED: Final = "ContextRestarting"
 _EXIT: Final = "SystemExit"
@@ -54,17 +51,18 @@ class Cell:
         kill: Callable[[], Awaitable[None]],
         close: Callable[[], Awaitable[None]],
     ) -> None:
-        self._feed: Feed[_Item] = Feed()
+        self._feed = Feed()
         self._context = context
         self._note = context_lost(spec.context_id or "") if lost else None
         self._kill = kill
         self._close = close
         self._loop = asyncio.get_running_loop()
+        self._code: int | None = None
         self._exit: Exit | None = None
         self._over = asyncio.Event()
         self._reading = asyncio.ensure_future(self._read(native, spec.code))
 
-    async def receive(self) -> _Item | None:
+    async def receive(self) -> Item | None:
         """See `Execution.receive`."""
         if self._note is not None:
             note, self._note = self._note, None
@@ -95,9 +93,10 @@ class Cell:
     async def aclose(self) -> None:
         """See `Execution.aclose`."""
         self._reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reading
-        await self._close()
+        try:
+            await asyncio.wait({self._reading}, timeout=_END_SECONDS)
+        finally:
+            await self._close()
 
     async def _read(self, native: AsyncSandbox, code: str) -> None:
         failure: Exception | None = None
@@ -111,6 +110,8 @@ class Cell:
             failure.__cause__ = exc
         except Exception as exc:
             failure = exc
+        if self._code is not None:  # an error that nobody handled ends a cell, whatever comes after it
+            self._exit = self._exit or Exit(self._code)
         if self._exit is None and failure is None:
             failure = ConnectError("the connection to a cell ended before the cell did", hint="run it again")
         self._feed.end(None if self._exit else failure)
@@ -129,7 +130,7 @@ class Cell:
             case "error":
                 await self._fail(message)
             case "end_of_execution":
-                self._exit = self._exit or Exit(0)
+                self._exit = Exit(self._code or 0)
             case _:  # the number of executions, keepalives, and what later versions may add
                 return
 
@@ -137,21 +138,20 @@ class Cell:
         """An error that nobody handled: the code of the cell, and what Python would write to stderr."""
         name, value = str(message.get("name", "")), str(message.get("value", ""))
         if name == _EXIT:
-            self._exit = Exit(_code_of_exit(value))
+            self._code = _code_of_exit(value)
             if not _is_code(value):
                 await self._write("stderr", f"{value}\n")
             return
         if name == _KERNEL_DIED:
-            self._context.lost = True
             raise ConnectError(
                 "the interpreter ended during the cell, with an exit code that E2B does not tell",
                 hint="look for what ends the process: os._exit(), a crash, or too little memory",
             )
         traceback = _COLOURS.sub("", str(message.get("traceback") or f"{name}: {value}"))
         await self._write("stderr", traceback.rstrip("\n") + "\n")
-        self._exit = Exit(1)
+        self._code = 1
 
-    async def _write(self, stream: Any, text: str) -> None:
+    async def _write(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         if text:
             await self._feed.put(OutputChunk(stream, text.encode("utf-8", "replace")))
 

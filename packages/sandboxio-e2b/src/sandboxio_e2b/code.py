@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Final
 
+import anyio
+from e2b.exceptions import NotFoundException
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.driver import CodeSpec, Execution
+from sandboxio.release import uninterrupted
 from sandboxio_e2b.cell import Cell
 from sandboxio_e2b.contexts import CodeContext, Contexts
 from sandboxio_e2b.interpreter import run_to_end
-from sandboxio_e2b.preamble import number_kernel, set_variables
+from sandboxio_e2b.preamble import HAS_NUMBER, check_kernel, number_kernel, set_variables
 from sandboxio_e2b.process import E2BProcesses
 
 __all__ = ["E2BCode"]
 
 _PYTHON: Final = "python"
-_LANGUAGES: Final = frozenset({_PYTHON, "javascript", "typescript", "r", "java", "bash"})
+_RENEW_SECONDS: Final = 2.0
 
 
 class E2BCode:
     """The code port of a microVM with a code interpreter.
+
+    It runs Python. Code of other languages is fed to their interpreters as commands, which can be given
+    variables and ended whole; E2B's kernels for them can neither.
 
     A cell that has to be stopped takes its kernel along, since that is the only way to stop it: the
     context is given a new one, and its next use says that the state is lost.
@@ -45,35 +52,26 @@ class E2BCode:
 
     def runs(self, language: str) -> bool:
         """See `CodePort.runs`."""
-        return language in _LANGUAGES
+        return language == _PYTHON
 
     async def start(self, spec: CodeSpec) -> Execution:
-        """See `CodePort.start`.
-
-        Raises:
-            CapabilityNotSupported: The template's interpreter has no kernel for the language.
-        """
-        if spec.context_id is None:
-            context = CodeContext()
-            return await self._begin(spec, context, lasting=False)
-        context = self._contexts.named(spec.language, spec.context_id)
-        return await self._begin(spec, context, lasting=True)
-
-    async def _begin(self, spec: CodeSpec, context: CodeContext, *, lasting: bool) -> Execution:
+        """See `CodePort.start`."""
+        lasting = spec.context_id is not None
+        context = CodeContext() if spec.context_id is None else self._contexts.named(spec.context_id)
         await context.busy.acquire()
-        lost, context.lost = context.lost, False
+        ready = False
         try:
-            if not context.native_id:
-                await self._contexts.open(context, spec.language)
-            if spec.language == _PYTHON:
+            try:
                 await self._prepare(spec, context)
-        except BaseException:
-            had_state = bool(context.marker)
-            await self._contexts.remove(context)
-            context.forget_kernel()
-            context.lost = lost or had_state
-            context.busy.release()
-            raise
+            except NotFoundException:  # the provider has dropped it
+                context.native_id = ""
+                context.forget_kernel()
+                await self._prepare(spec, context)
+            ready = True
+        finally:
+            if not ready:
+                await self._give_up(context)
+        lost, context.lost = context.lost, False
         return Cell(
             self._native,
             spec,
@@ -84,7 +82,11 @@ class E2BCode:
         )
 
     async def _prepare(self, spec: CodeSpec, context: CodeContext) -> None:
-        """Put the kernel under a number, once, and set the cell's variables."""
+        """Have a kernel that is under its number, and set the cell's variables."""
+        if not context.native_id:
+            await self._contexts.open(context)
+        elif context.marker and not await self._is_numbered(context):
+            context.forget_kernel()  # it died between two cells, and E2B has started another one
         if not context.marker:
             marker = self._processes.new_marker()
             code = number_kernel(marker, as_limit=self._processes.numbered)
@@ -95,17 +97,38 @@ class E2BCode:
             await run_to_end(self._native, context.native_id, set_variables(variables))
             context.has_variables = bool(variables)
 
+    async def _is_numbered(self, context: CodeContext) -> bool:
+        code = check_kernel(context.marker, as_limit=self._processes.numbered)
+        return HAS_NUMBER in await run_to_end(self._native, context.native_id, code)
+
+    async def _give_up(self, context: CodeContext) -> None:
+        """After a start that failed half-way: what is in the kernel is not known any more."""
+        context.forget_kernel()
+        try:
+            await self._contexts.remove(context)
+        finally:
+            context.busy.release()
+
     async def _stop(self, context: CodeContext, *, lasting: bool) -> None:
-        """End all that runs under its number, then the kernel, if that is still there."""
-        if context.marker:
-            await self._processes.end_tree(context.marker)
-        if lasting:
-            context.forget_kernel()
-            await self._contexts.restart(context)
-        else:
-            await self._contexts.end(context)
+        """End all that runs under the kernel's number, and so the kernel.
+
+        Whether the provider puts another one in its place at once matters to nobody's safety.
+        """
+        await self._processes.end_tree(context.marker)
+        context.forget_kernel()
+        renewed = False
+        with anyio.move_on_after(_RENEW_SECONDS), contextlib.suppress(Exception):
+            await (self._contexts.restart if lasting else self._contexts.end)(context)
+            renewed = True
+        if lasting and not renewed:
+            context.native_id = ""
 
     async def _leave(self, context: CodeContext, *, lasting: bool) -> None:
-        if not lasting:
-            await self._contexts.remove(context)
-        context.busy.release()
+        async def leave() -> None:
+            if not lasting:
+                await self._contexts.remove(context)
+
+        try:
+            await uninterrupted(leave)
+        finally:
+            context.busy.release()

@@ -59,11 +59,20 @@ class E2BDriver:
         self._facts = facts
         self._template = template
         self._processes = E2BProcesses(
-            native, home=facts.home, env=env, numbered=facts.numbered, key=key, destroy=self.destroy
+            native,
+            home=facts.home,
+            user_home=facts.user_home,
+            env=env,
+            numbered=facts.numbered,
+            key=key,
+            destroy=self.destroy,
         )
         self._files = E2BFiles(native, self._processes, facts.owner)
-        contexts = Contexts(native, facts.home, template)
-        self._code = E2BCode(native, self._processes, contexts, env or {}) if facts.interprets_code else None
+        self._contexts = Contexts(native, facts.home)
+        self._code = (
+            E2BCode(native, self._processes, self._contexts, env or {}) if facts.interprets_code else None
+        )
+        self._ended = False
 
     @property
     def capabilities(self) -> Capability:
@@ -112,12 +121,18 @@ class E2BDriver:
     async def destroy(self) -> None:
         """End the sandbox. One that has ended is success."""
         await self._native.kill(request_timeout=_PROBE_SECONDS)
+        self._ended = True
 
     async def detach(self) -> None:
         """Nothing here ends the sandbox with this process."""
 
     async def aclose(self) -> None:
-        """Nothing is held open: the SDK's connections belong to the process."""
+        """Remove the contexts of this handle, which nobody else can name, from a sandbox that lives on.
+
+        Connections belong to the SDK and the process.
+        """
+        if not self._ended:
+            await self._contexts.remove_all()
 
     def translate(self, exc: Exception) -> SandboxError | None:
         """See `sandboxio_e2b.errors.translate`."""

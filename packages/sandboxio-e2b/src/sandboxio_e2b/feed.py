@@ -8,37 +8,45 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-__all__ = ["Feed"]
+from sandboxio.adapter.driver import OutputDropped
+from sandboxio.models import OutputChunk, RichOutput
 
-ItemT = TypeVar("ItemT")
+__all__ = ["Feed", "Item"]
+
+Item = OutputChunk | RichOutput | OutputDropped
 
 _ITEMS_AHEAD: Final = 16
-_ITEMS_KEPT: Final = 512
+_ITEMS_KEPT: Final = 4096
+_BYTES_KEPT: Final = 16 * 1024 * 1024
 
 
-class Feed(Generic[ItemT]):
+class Feed:
     """Output on its way, from one task to one other of the same event loop.
 
     Example: `await feed.put(chunk)` on one side, `await feed.take()` on the other.
     """
 
     def __init__(self) -> None:
-        self._items: deque[ItemT] = deque()
+        self._items: deque[Item] = deque()
+        self._bytes = 0
         self._room = asyncio.Semaphore(_ITEMS_AHEAD)
         self._news = asyncio.Event()
         self._wide = False
         self._ended = False
         self._failure: Exception | None = None
 
-    async def put(self, item: ItemT) -> None:
-        """Add an item. Waits while many are not taken; of a widened feed the excess is dropped."""
+    async def put(self, item: Item) -> None:
+        """Add an item. Waits while many are not taken; a widened feed drops the excess, and says so."""
         if not self._wide:
             await self._room.acquire()
-        if not self._wide or len(self._items) < _ITEMS_KEPT:
+        if not self._wide or (len(self._items) < _ITEMS_KEPT and self._bytes < _BYTES_KEPT):
             self._items.append(item)
-            self._news.set()
+            self._bytes += _size(item)
+        elif not isinstance(self._items[-1], OutputDropped):
+            self._items.append(OutputDropped())
+        self._news.set()
 
     def end(self, failure: Exception | None = None) -> None:
         """No more comes, for this reason if any."""
@@ -51,7 +59,7 @@ class Feed(Generic[ItemT]):
         self._wide = True
         self._room.release()
 
-    async def take(self) -> ItemT | None:
+    async def take(self) -> Item | None:
         """The next item, or `None` at the end. Cancelling it loses nothing.
 
         Raises:
@@ -65,4 +73,10 @@ class Feed(Generic[ItemT]):
             self._news.clear()
             await self._news.wait()
         self._room.release()
-        return self._items.popleft()
+        item = self._items.popleft()
+        self._bytes -= _size(item)
+        return item
+
+
+def _size(item: Item) -> int:
+    return 0 if isinstance(item, OutputDropped) else len(item.data)

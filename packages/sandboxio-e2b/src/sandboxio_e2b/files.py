@@ -14,13 +14,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-import anyio
 from e2b import EntryInfo, FileType
 from e2b_code_interpreter import AsyncSandbox
 
-from sandboxio.adapter.driver import ProcessSpec, ReadStream, TreeStream
+from sandboxio.adapter.driver import ReadStream, TreeStream
 from sandboxio.errors import FileSystemError, PathNotFound
 from sandboxio.models import FileInfo
+from sandboxio.release import bounded
 from sandboxio_e2b.file_errors import explained, is_a_directory, tool_error
 from sandboxio_e2b.process import E2BProcesses
 from sandboxio_e2b.tool import run_tool
@@ -30,7 +30,6 @@ __all__ = ["E2BFiles"]
 _DEFAULT_MODE: Final = 0o644
 _TEMPORARY: Final = "/tmp"  # noqa: S108 -- in the sandbox, under a name that cannot be guessed
 _CLEANUP_SECONDS: Final = 5.0
-_TOOL_SECONDS: Final = 3600.0
 
 
 class _Content:
@@ -183,9 +182,7 @@ class E2BFiles:
 
     async def _tool(self, path: str, *command: str) -> None:
         """Run a program of the sandbox on behalf of an operation on `path`."""
-        code, reason = await run_tool(
-            self._processes, ProcessSpec(command, {}, "/", open_stdin=False, timeout=_TOOL_SECONDS)
-        )
+        code, reason = await run_tool(self._processes, command)
         if code != 0:
             raise tool_error(path, command[0], code, reason)
 
@@ -207,8 +204,8 @@ class E2BFiles:
             await self._discard(path)
 
     async def _discard(self, path: str) -> None:
-        with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), contextlib.suppress(Exception):
-            await self._files.remove(path)
+        with contextlib.suppress(Exception):
+            await bounded(lambda: self._files.remove(path), grace=_CLEANUP_SECONDS)
 
 
 def _is_real_directory(info: EntryInfo) -> bool:

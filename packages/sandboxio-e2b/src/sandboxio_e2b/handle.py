@@ -15,7 +15,7 @@ from e2b.exceptions import NotFoundException, SandboxException
 from sandboxio.adapter.driver import Exit
 from sandboxio.errors import ConnectError
 from sandboxio.models import OutputChunk
-from sandboxio_e2b.feed import Feed
+from sandboxio_e2b.feed import Feed, Item
 from sandboxio_e2b.wrapper import StatusFilter
 
 __all__ = ["EXACT_OUTPUT", "E2BProcess", "Listener"]
@@ -74,7 +74,7 @@ class Listener:
     """
 
     def __init__(self, word: str) -> None:
-        self.feed: Feed[OutputChunk] = Feed()
+        self.feed = Feed()
         self.status = StatusFilter(word)
         self._encoding = "utf-8"
 
@@ -123,12 +123,12 @@ class E2BProcess:
         self._listener = listener
         self._kill = kill
         self._loop = asyncio.get_running_loop()
-        self._sending: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[int] | None = None
         self._exit: Exit | None = None
         self._over = asyncio.Event()
         self._waiting = asyncio.ensure_future(self._wait_for_end())
 
-    async def receive(self) -> OutputChunk | None:
+    async def receive(self) -> Item | None:
         """See `Execution.receive`."""
         return await self._listener.feed.take()
 
@@ -144,8 +144,9 @@ class E2BProcess:
     async def kill(self) -> None:
         """See `Execution.kill`.
 
-        Output that nobody reads is let in meanwhile, for the end comes behind it. Called from another
-        event loop, it has to do with the word of the script that ended the tree.
+        The word for its end is that of the script that ended the tree: E2B's own comes when it comes,
+        and behind all output. Output that nobody reads is let in for a moment, so that what was written
+        before the end is there to be taken.
         """
         ours = asyncio.get_running_loop() is self._loop
         if ours:
@@ -154,8 +155,6 @@ class E2BProcess:
         if ours:
             with anyio.move_on_after(_END_SECONDS):
                 await self._over.wait()
-            if not self._over.is_set():
-                raise ConnectError("E2B says that an execution still runs after it was killed")
 
     async def aclose(self) -> None:
         """See `Execution.aclose`."""
@@ -170,38 +169,37 @@ class E2BProcess:
         """See `ProcessHandle.send`. A call that is cancelled leaves its request going, for the next one."""
         if self._sending is None:
             self._sending = asyncio.ensure_future(self._send(bytes(data)))
-        await asyncio.shield(self._sending)
+        sending = self._sending
+        await asyncio.wait({sending})
         self._sending = None
-        return len(data)
+        return sending.result()
 
     async def send_eof(self) -> None:
         """See `ProcessHandle.send_eof`."""
         try:
             await self._handle.close_stdin()
         except SandboxException as exc:
-            raise self._input_error(exc) from exc
+            if _means_unread(exc):
+                raise anyio.BrokenResourceError from exc
+            raise
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes) -> int:
         try:
             await self._handle.send_stdin(data, request_timeout=0)
         except SandboxException as exc:
-            raise self._input_error(exc) from exc
-
-    def _input_error(self, exc: SandboxException) -> Exception:
-        """Whether nobody reads the input any more, or something else is wrong."""
-        text = str(exc).lower()
-        if isinstance(exc, NotFoundException) or any(words in text for words in _INPUT_CLOSED):
-            return anyio.BrokenResourceError()
-        return exc
+            if _means_unread(exc):
+                raise anyio.BrokenResourceError from exc
+            raise
+        return len(data)
 
     async def _wait_for_end(self) -> None:
         """The SDK's own `wait` must never be cancelled while the command runs: that stops its reader."""
         failure: Exception | None = None
         try:
             await self._handle.wait()
-            self._exit = Exit(0)
+            self._exit = Exit(None)  # without a status line the shell around the command did not run whole
         except CommandExitException as exc:
-            self._exit = Exit(_exit_code(exc))
+            self._exit = Exit(_signal_code(exc))
         except SandboxException as exc:
             failure = exc
         except Exception as exc:  # the SDK has no class of its own for an end that it was not told
@@ -213,10 +211,14 @@ class E2BProcess:
         self._over.set()
 
 
-def _exit_code(exc: CommandExitException) -> int | None:
-    """The shell's code; -1 stands for a signal, which is told in words."""
-    if 0 <= exc.exit_code <= 255:
-        return exc.exit_code
+def _means_unread(exc: SandboxException) -> bool:
+    """Whether nobody reads the input any more."""
+    text = str(exc).lower()
+    return isinstance(exc, NotFoundException) or any(words in text for words in _INPUT_CLOSED)
+
+
+def _signal_code(exc: CommandExitException) -> int | None:
+    """The code for the signal that ended the shell around the command, which is told in words."""
     found = _SIGNAL.match(exc.error or "")
     if found is None:
         return None

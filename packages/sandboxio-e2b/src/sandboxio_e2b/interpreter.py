@@ -7,7 +7,7 @@ SDK's client, address and token, and the answer is read here.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import httpx
 from e2b_code_interpreter import AsyncSandbox
@@ -18,6 +18,8 @@ from sandboxio.errors import ConnectError
 from sandboxio_e2b.messages import read_messages
 
 __all__ = ["execute", "run_to_end"]
+
+_ANSWER_LIMIT: Final = 4096
 
 
 async def execute(native: AsyncSandbox, context_id: str, code: str) -> AsyncGenerator[Mapping[str, Any]]:
@@ -48,16 +50,19 @@ async def execute(native: AsyncSandbox, context_id: str, code: str) -> AsyncGene
             yield message
 
 
-async def run_to_end(native: AsyncSandbox, context_id: str, code: str) -> None:
-    """Run code of this adapter's own in a context.
+async def run_to_end(native: AsyncSandbox, context_id: str, code: str) -> str:
+    """Run code of this adapter's own in a context, and return the beginning of what it wrote.
 
     Raises:
         ConnectError: It did not end as it should.
     """
-    ended = False
+    ended, written = False, ""
     async for message in execute(native, context_id, code):
+        if message.get("type") == "stdout" and len(written) < _ANSWER_LIMIT:
+            written += str(message.get("text", ""))[:_ANSWER_LIMIT]
         if message.get("type") == "error":
             raise ConnectError(f"a cell could not be prepared: {str(message.get('name'))[:80]}")
         ended = ended or message.get("type") == "end_of_execution"
     if not ended:
         raise ConnectError("the connection ended while a cell was prepared", hint="run it again")
+    return written

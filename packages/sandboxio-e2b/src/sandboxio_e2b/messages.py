@@ -15,6 +15,10 @@ LINE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 TOO_LONG: Final[Mapping[str, Any]] = {"type": "sandboxio.too_long"}
 """Stands for the rest of a line that was too long."""
 
+_HARMLESS_BYTES: Final = 256 * 1024
+_MOST_CONTAINERS: Final = 50_000
+_MOST_VALUES: Final = 500_000
+
 _TEXT_BEGIN: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"(stdout|stderr)"\s*,\s*"text"\s*:\s*"')
 _WHOLE_TEXT: Final = re.compile(rb'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 
@@ -53,6 +57,8 @@ async def read_messages(chunks: AsyncIterator[bytes]) -> AsyncIterator[Mapping[s
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:
+    if _is_bomb(line):
+        return TOO_LONG
     try:
         message: object = json.loads(line)
     except (ValueError, RecursionError) as exc:  # no UTF-8, a number without end, nested without end
@@ -60,6 +66,13 @@ def _parse(line: bytes) -> Mapping[str, Any]:
     if isinstance(message, dict):
         return cast(dict[str, Any], message)
     raise json.JSONDecodeError("a message of the code interpreter is no object", "", 0)
+
+
+def _is_bomb(line: bytes) -> bool:
+    """Whether it would take seconds and memory to parse, for a value that the caller is not given whole."""
+    if len(line) < _HARMLESS_BYTES or _TEXT_BEGIN.match(line):
+        return False
+    return line.count(b"[") + line.count(b"{") > _MOST_CONTAINERS or line.count(b",") > _MOST_VALUES
 
 
 def _beginning_of_text(line: bytes) -> Mapping[str, Any] | None:

@@ -11,7 +11,9 @@ from typing import Final
 
 from sandboxio.adapter.tree_kill import MARKER_VARIABLE
 
-__all__ = ["number_kernel", "set_variables"]
+__all__ = ["HAS_NUMBER", "check_kernel", "number_kernel", "set_variables"]
+
+HAS_NUMBER: Final = "sandboxio: this kernel has its number"
 
 # Linux's number for the limit, for which Python has no name. The kernel's history is kept in memory
 # alone, since the next cell holds secrets, which must not reach a file.
@@ -25,6 +27,16 @@ try:
     get_ipython().history_manager.enabled = False
 except Exception:
     pass
+"""
+
+_CHECK: Final = """
+import os, resource, sys
+if {as_limit}:
+    same = resource.getrlimit(10)[1] == {marker}
+else:
+    same = os.environ.get({variable!r}) == {marker!r}
+if same:
+    sys.stdout.write({answer!r})
 """
 
 _VARIABLES: Final = """
@@ -47,9 +59,19 @@ def number_kernel(marker: str, *, as_limit: bool) -> str:
         marker: The number.
         as_limit: Whether it is a limit; otherwise a variable, which what the kernel starts will have.
 
-    Example: `number_kernel(new_marker(key), as_limit=True)`
+    Example: `number_kernel(numbers.next(), as_limit=True)`
     """
     return _isolated(_NUMBER.format(marker=marker, variable=MARKER_VARIABLE, as_limit=as_limit))
+
+
+def check_kernel(marker: str, *, as_limit: bool) -> str:
+    """Code that writes `HAS_NUMBER` if the kernel it runs in is the one that was put under the number.
+
+    Example: `check_kernel(marker, as_limit=True)`
+    """
+    return _isolated(
+        _CHECK.format(marker=marker, variable=MARKER_VARIABLE, as_limit=as_limit, answer=HAS_NUMBER)
+    )
 
 
 def set_variables(variables: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from e2b.exceptions import TimeoutException
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.errors import ConnectError, CreationError
+from sandboxio_e2b.process import NO_PROFILE, NO_TIMEOUT
 
 __all__ = ["SandboxFacts", "probe"]
 
@@ -19,6 +20,9 @@ _SCRIPT: Final = rf"""printf '\n%s\n' {_FIRST_LINE}
 pwd
 ulimit -x 7199999999999999999 2>/dev/null && echo numbered || echo unnumbered
 echo "$UID" "${{GROUPS[0]}}"
+home=$PWD
+while IFS=: read -r _ _ id _ _ folder _; do [ "$id" = "$UID" ] && home=$folder && break; done </etc/passwd
+echo "$home"
 """
 
 
@@ -28,12 +32,14 @@ class SandboxFacts:
 
     Attributes:
         home: The absolute path of the folder in which its commands start.
+        user_home: The home of their user, for `HOME`.
         numbered: Whether its shell can set the limit that carries an execution's number.
         owner: The uid and gid of its commands.
         interprets_code: Whether a code interpreter answers in it.
     """
 
     home: str
+    user_home: str
     numbered: bool
     owner: tuple[int, int]
     interprets_code: bool
@@ -65,7 +71,10 @@ async def probe(native: AsyncSandbox, *, seconds: float) -> SandboxFacts:
 
     async def ask_shell() -> None:
         nonlocal said
-        said = (await native.commands.run(_SCRIPT, timeout=0, request_timeout=0)).stdout
+        answer = await native.commands.run(
+            _SCRIPT, envs=NO_PROFILE, timeout=NO_TIMEOUT, request_timeout=NO_TIMEOUT
+        )
+        said = answer.stdout
 
     try:
         with anyio.move_on_after(seconds) as bound:
@@ -78,10 +87,11 @@ async def probe(native: AsyncSandbox, *, seconds: float) -> SandboxFacts:
         raise ConnectError(f"the sandbox did not answer within {seconds:g} s")
     _, _, text = said.rpartition(f"\n{_FIRST_LINE}\n")
     lines = text.splitlines()
-    ids = lines[2].split() if len(lines) == 3 else []
+    ids = lines[2].split() if len(lines) == 4 else []
     if len(ids) != 2 or not all(word.isdecimal() for word in ids) or not lines[0].startswith("/"):
         raise CreationError(
             "the template's shell does not answer as bash does",
-            hint="use a template with bash as /bin/bash, whose profile files print nothing of this kind",
+            hint="use a template with bash as /bin/bash, whose /etc/profile prints nothing of this kind",
         )
-    return SandboxFacts(lines[0], lines[1] == "numbered", (int(ids[0]), int(ids[1])), interprets)
+    owner = int(ids[0]), int(ids[1])
+    return SandboxFacts(lines[0], lines[3], lines[1] == "numbered", owner, interprets)

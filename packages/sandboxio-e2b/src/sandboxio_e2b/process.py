@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
-from e2b import AsyncCommandHandle, CommandExitException
+from e2b import AsyncCommandHandle, CommandExitException, FileType
 from e2b.exceptions import (
     AuthenticationException,
     FileNotFoundException,
     InvalidArgumentException,
+    NotFoundException,
     RateLimitException,
     SandboxException,
     SandboxNotRunningException,
@@ -22,13 +23,19 @@ from e2b.exceptions import (
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessSpec
-from sandboxio.adapter.tree_kill import MARKER_VARIABLE, end_tree, new_marker
-from sandboxio.errors import ConfigurationError, ConnectError, FileSystemError, PathNotFound
+from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers, end_tree
+from sandboxio.errors import (
+    ConfigurationError,
+    ConnectError,
+    FileSystemError,
+    PathNotFound,
+    SandboxError,
+)
 from sandboxio.release import bounded, warn_orphaned
 from sandboxio_e2b.handle import E2BProcess, Listener
 from sandboxio_e2b.wrapper import SHELL, wrap
 
-__all__ = ["NO_TIMEOUT", "E2BProcesses"]
+__all__ = ["NO_PROFILE", "NO_TIMEOUT", "E2BProcesses"]
 
 LINE_LIMIT: Final = 128 * 1024 - 1
 """The longest line that Linux passes to the shell, in bytes, and the longest variable."""
@@ -36,10 +43,13 @@ LINE_LIMIT: Final = 128 * 1024 - 1
 NO_TIMEOUT: Final = 0
 """For the SDK's timeouts: deadlines are kept here, since its own leave failed tasks behind."""
 
-_CROWD: Final = 1_000_000_000
+NO_PROFILE: Final = {"HOME": "/nonexistent", "BASH_ENV": ""}
+"""Variables for a login shell that is to read no profile of the user's, which code can have written."""
+
+_CROWD: Final = 1_000_000_000  # more than there can be: to stop all that root can stop would stop E2B too
 _ROOT: Final = "root"
-_NO_PROFILE: Final = "/nonexistent"
-_SCRIPT_REQUEST_SECONDS: Final = 5.0
+_RETRY_PAUSE: Final = 0.3
+_REQUEST_SECONDS: Final = 5.0
 _SCRIPT_OUTPUT_LIMIT: Final = 64 * 1024
 _START_SECONDS: Final = 20.0
 _LATE_SECONDS: Final = 4.0
@@ -53,6 +63,7 @@ class E2BProcesses:
     Args:
         native: The SDK's sandbox.
         home: The folder in which commands start.
+        user_home: The value of `HOME`.
         env: Variables of every command; `None` if the sandbox has some that are not known here.
         numbered: Whether the shell can set the limit that carries an execution's number.
         key: What the numbers of this sandbox are sealed with.
@@ -64,6 +75,7 @@ class E2BProcesses:
         native: AsyncSandbox,
         *,
         home: str,
+        user_home: str,
         env: Mapping[str, str] | None,
         numbered: bool,
         key: str,
@@ -71,10 +83,12 @@ class E2BProcesses:
     ) -> None:
         self._native = native
         self._home = home
+        self._user_home = user_home
         self._env = dict(env or {})
         self._knows_env = env is not None
         self.numbered = numbered
         self._key = key
+        self._numbers = Numbers(key)
         self._destroy = destroy
         self._killer: str | None = _ROOT
 
@@ -85,7 +99,7 @@ class E2BProcesses:
 
     def new_marker(self) -> str:
         """A number for an execution that starts now."""
-        return new_marker(self._key)
+        return self._numbers.next()
 
     async def start(self, spec: ProcessSpec) -> ProcessHandle:
         """Start a command; see `sandboxio.adapter.driver.ProcessPort.start`.
@@ -95,9 +109,10 @@ class E2BProcesses:
             FileSystemError: The working folder exists but cannot be entered.
         """
         marker, word = self.new_marker(), secrets.token_hex(16)
-        variables = {**self._env, **spec.env}
-        line = wrap(spec.command, marker, word, restore=bool(variables) or not self._knows_env)
-        env = {**variables, MARKER_VARIABLE: marker}
+        variables = {"HOME": self._user_home, **self._env, **spec.env}
+        hidden = {name: variables.get(name) for name in NO_PROFILE}
+        line = wrap(spec.command, marker, word, hidden, restore=self._may_be_replaced(spec))
+        env = {**variables, **NO_PROFILE, MARKER_VARIABLE: marker}
         _require_fitting(line, env)
         listener = Listener(word)
 
@@ -124,13 +139,19 @@ class E2BProcesses:
                 raise ConnectError(f"E2B did not start a command within {_START_SECONDS:g} s")
             handle = starting.result()
         except (InvalidArgumentException, FileNotFoundException) as exc:
-            raise await self._refused(spec.cwd, exc) from exc
+            if spec.cwd is None:
+                raise
+            raise await self._refusal(spec.cwd) from exc
         except (AuthenticationException, RateLimitException, SandboxNotRunningException):
             raise
         except BaseException:
             await self._undo(starting, marker)
             raise
         return E2BProcess(handle, listener, lambda leader: self.end_tree(marker, leader))
+
+    def _may_be_replaced(self, spec: ProcessSpec) -> bool:
+        """Whether there are variables that the login shell's profile could replace."""
+        return bool(self._env or spec.env) or not self._knows_env
 
     async def end_tree(self, marker: str, leader: str = "") -> None:
         """End all that runs under a number.
@@ -141,22 +162,32 @@ class E2BProcesses:
         await end_tree(self._run_script, marker, leader, numbered=self.numbered, key=self._key, crowd=_CROWD)
 
     async def _run_script(self, script: str, arguments: tuple[str, ...]) -> tuple[bytes, int | None]:
-        """Run a script of this adapter's own, as root where there is one: code can have become root.
+        """Run a script of this adapter's own, again where the service refuses for a moment.
 
-        No profile of the sandbox's user is read, which that code can have written.
+        The caller bounds it. Ending a tree twice does no harm, and not ending it costs the sandbox.
         """
-        line = f"set -- {shlex.join(arguments)}\n{script}"
+        while True:
+            try:
+                return await self._run_script_once(script, arguments)
+            except (InvalidArgumentException, SandboxNotRunningException, NotFoundException):
+                raise
+            except SandboxException:
+                await anyio.sleep(_RETRY_PAUSE)
+
+    async def _run_script_once(self, script: str, arguments: tuple[str, ...]) -> tuple[bytes, int | None]:
+        """As root where there is one, since code can have become root."""
         output = bytearray()
 
         def keep(text: str) -> None:
             if len(output) < _SCRIPT_OUTPUT_LIMIT:
                 output.extend(text.encode())
 
+        user = self._killer
         try:
             result = await self._native.commands.run(
-                line,
-                envs={"HOME": _NO_PROFILE},
-                user=self._killer,
+                f"set -- {shlex.join(arguments)}\n{script}",
+                envs=NO_PROFILE,
+                user=user,
                 on_stdout=keep,
                 timeout=NO_TIMEOUT,
                 request_timeout=NO_TIMEOUT,
@@ -164,25 +195,20 @@ class E2BProcesses:
             )
         except CommandExitException as exc:
             return bytes(output), exc.exit_code
-        except (InvalidArgumentException, AuthenticationException):
-            if self._killer is None:
+        except (InvalidArgumentException, AuthenticationException) as exc:
+            if user is None or _ROOT not in str(exc):
                 raise
             self._killer = None
-            return await self._run_script(script, arguments)
+            return await self._run_script_once(script, arguments)
         return bytes(output), result.exit_code
 
-    async def _refused(self, cwd: str | None, exc: SandboxException) -> Exception:
-        """What a start that was refused means: mostly that the working folder is not there."""
-        if cwd is None:
-            return exc
+    async def _refusal(self, cwd: str) -> SandboxError:
+        """What it means that a start was refused: mostly that its working folder is not there."""
         try:
-            info = await self._native.files.get_info(cwd, request_timeout=_SCRIPT_REQUEST_SECONDS)
+            info = await self._native.files.get_info(cwd, request_timeout=_REQUEST_SECONDS)
         except FileNotFoundException:
             return PathNotFound(f"the working folder {cwd} does not exist")
-        if info.symlink_target is None and info.type is not None and info.type.value == "dir":
-            words = "cannot be entered"
-        else:
-            words = "is not a directory"
+        words = "cannot be entered" if info.type is FileType.DIR else "is not a directory"
         return FileSystemError(
             f"the working folder {cwd} {words}", hint="give a folder that the sandbox's user may enter"
         )
@@ -205,23 +231,30 @@ class E2BProcesses:
                 with contextlib.suppress(Exception):
                     await handle.disconnect()
 
-        ended = False
-        with contextlib.suppress(Exception):
-            ended = await bounded(undo, grace=2 * _LATE_SECONDS)
-        if not ended:
+        await self._end_or_destroy(undo)
+
+    async def end_or_destroy(self, process: ProcessHandle) -> None:
+        """End a process of this adapter's own; failing that, end the sandbox rather than leave it running."""
+        await self._end_or_destroy(process.kill)
+
+    async def _end_or_destroy(self, end: Callable[[], Awaitable[None]]) -> None:
+        for action, grace in ((end, 2 * _LATE_SECONDS), (self._destroy, _LATE_SECONDS)):
             with contextlib.suppress(Exception):
-                ended = await bounded(self._destroy)
-        if not ended:
-            warn_orphaned(self._native.sandbox_id, "e2b", "an interrupted start could not be undone")
+                if await bounded(action, grace=grace):
+                    return
+        warn_orphaned(
+            self._native.sandbox_id, "e2b", "what an interrupted call had started could not be ended"
+        )
 
     async def _until_started_late(self, marker: str) -> None:
         """Give a request that was on its way the time to arrive; its variable tells the process."""
         for look in range(_LATE_LOOKS):
             if look:
                 await anyio.sleep(_LATE_PAUSE)
-            running = await self._native.commands.list(request_timeout=_SCRIPT_REQUEST_SECONDS)
-            if any(process.envs.get(MARKER_VARIABLE) == marker for process in running):
-                return
+            with contextlib.suppress(SandboxException):
+                running = await self._native.commands.list(request_timeout=_REQUEST_SECONDS)
+                if any(process.envs.get(MARKER_VARIABLE) == marker for process in running):
+                    return
 
 
 def _require_fitting(line: str, env: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from e2b_code_interpreter import AsyncSandbox
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.provision import LABEL_CREATION, CreateRequest, Launched
 from sandboxio.audit import AuditConfig
-from sandboxio.errors import CapabilityNotSupported, ConfigurationError, SandboxError
+from sandboxio.errors import CapabilityNotSupported, ConfigurationError, SandboxError, SandboxGone
 from sandboxio.models import Capability, IsolationTier, Resources
 from sandboxio_e2b.account import api_options
 from sandboxio_e2b.config import E2BConfig
@@ -106,6 +106,7 @@ class E2BProvisioner:
         options: dict[str, Any] = {**prepared.options, **prepared.network}
         options["request_timeout"] = self.create_timeout
         self._unanswered.add(request.creation_id)
+        lifetime = Lifetime(request.timeout)  # from before the request: E2B may count from its arrival
         try:
             native = await AsyncSandbox.create(
                 template=prepared.template,
@@ -125,7 +126,7 @@ class E2BProvisioner:
                 raise
             raise error from exc
         self._unanswered.discard(request.creation_id)
-        lifetime = Lifetime(request.timeout)
+        native.connection_config.request_timeout = _REQUEST_SECONDS
         if request.network.rules and not self.config.allow_dns:
             await name_hosts(native, request.network)
         return await self._operate(
@@ -146,6 +147,8 @@ class E2BProvisioner:
         options = self.options()
         info = await describe(sandbox_id, options)
         remaining = (info.end_at - datetime.now(UTC)).total_seconds()
+        if remaining <= 0:
+            raise SandboxGone(f"the lifetime of the E2B sandbox {sandbox_id[:40]} is over")
         lifetime = Lifetime(remaining, timeout=(info.end_at - info.started_at).total_seconds())
         native = await AsyncSandbox.connect(sandbox_id, timeout=max(1, math.floor(remaining)), **options)
         creation_id = info.metadata.get(LABEL_CREATION, "")

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import math
 from typing import Final
-
-import anyio
 
 from sandboxio.adapter.driver import ProcessSpec
 from sandboxio.errors import ConnectError
 from sandboxio.models import OutputChunk
+from sandboxio.release import uninterrupted
 from sandboxio_e2b.process import E2BProcesses
 
 __all__ = ["run_tool"]
 
 _REASON_LIMIT: Final = 16 * 1024
-_END_SECONDS: Final = 5.0
 
 
-async def run_tool(processes: E2BProcesses, spec: ProcessSpec) -> tuple[int, str]:
-    """Run a program to its end; its tree is ended if the call is cut off.
+async def run_tool(processes: E2BProcesses, command: tuple[str, ...]) -> tuple[int, str]:
+    """Run a program in `/` to its end; its tree is ended if the call is cut off, which bounds it.
 
     Returns:
         Its exit code, and what it wrote to standard error.
@@ -27,9 +25,15 @@ async def run_tool(processes: E2BProcesses, spec: ProcessSpec) -> tuple[int, str
     Raises:
         ConnectError: Its exit code is not known.
     """
-    process = await processes.start(spec)
+    process = await processes.start(ProcessSpec(command, {}, "/", open_stdin=False, timeout=math.inf))
     reason = bytearray()
     ended = False
+
+    async def release() -> None:
+        if not ended:
+            await processes.end_or_destroy(process)
+        await process.aclose()
+
     try:
         while (chunk := await process.receive()) is not None:
             if isinstance(chunk, OutputChunk) and chunk.stream == "stderr" and len(reason) < _REASON_LIMIT:
@@ -37,11 +41,7 @@ async def run_tool(processes: E2BProcesses, spec: ProcessSpec) -> tuple[int, str
         code = (await process.wait()).code
         ended = True
     finally:
-        with anyio.CancelScope(shield=True):
-            if not ended:
-                with anyio.move_on_after(_END_SECONDS), suppress(Exception):
-                    await process.kill()
-            await process.aclose()
+        await uninterrupted(release)
     if code is None:
         raise ConnectError("the exit code of a file operation is unknown", hint="try it again")
     return code, reason.decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sandboxio.adapter.driver import Exit
@@ -30,12 +30,16 @@ _CODE: Final = re.compile(rb"1?\d{1,2}|2[0-4]\d|25[0-5]")
 # A login shell's profile replaces variables such as PATH, so all are put back as they were given.
 _RESTORE: Final = r"""
 while IFS= read -r -d '' _sandboxio_pair; do
-    case $_sandboxio_pair in PWD=* | OLDPWD=* | SHLVL=* | _=*) ;; *) export -- "$_sandboxio_pair" ;; esac
+    case $_sandboxio_pair in
+    HOME=* | BASH_ENV=* | PWD=* | OLDPWD=* | SHLVL=* | _=*) ;;
+    *) export -- "$_sandboxio_pair" ;;
+    esac
 done 2>/dev/null </proc/$$/environ
 """
 
 # What the login shell itself says, such as "Killed" of the command, belongs to nobody.
-_WRAPPER: Final = r"""set +e -- {arguments}{restore}
+_WRAPPER: Final = r"""set +e -- {arguments}
+{hidden}{restore}
 ulimit -x {marker} 2>/dev/null && unset {variable}
 exec {{_sandboxio_err}}>&2 2>/dev/null
 case $1 in
@@ -55,20 +59,30 @@ exit "$code"
 """
 
 
-def wrap(command: str | Sequence[str], marker: str, word: str, *, restore: bool = True) -> str:
+def wrap(
+    command: str | Sequence[str],
+    marker: str,
+    word: str,
+    hidden: Mapping[str, str | None],
+    *,
+    restore: bool = True,
+) -> str:
     """The line for the SDK that runs a command under a number.
 
     Args:
         command: Text for the shell, or a program with its arguments.
         marker: The execution's number.
         word: What its status line begins with.
+        hidden: Variables that the login shell is not told, so that it reads no file of the user's, with
+            their values; `None` unsets.
         restore: Whether variables were given that a profile may have replaced.
 
-    Example: `wrap(["echo", "hi"], new_marker(key), secrets.token_hex(16))`
+    Example: `wrap(["echo", "hi"], numbers.next(), secrets.token_hex(16), {"HOME": "/home/user"})`
     """
     argv = (SHELL, "-c", command) if isinstance(command, str) else command
     return _WRAPPER.format(
         arguments=shlex.join(argv),
+        hidden="; ".join(_assignment(name, value) for name, value in hidden.items()),
         restore=_RESTORE if restore else "",
         marker=marker,
         variable=MARKER_VARIABLE,
@@ -126,3 +140,7 @@ def _exit(status: bytes) -> Exit | None:
     if status == _MISSING:
         return Exit(127, missing=True)
     return Exit(int(status)) if _CODE.fullmatch(status) else None
+
+
+def _assignment(name: str, value: str | None) -> str:
+    return f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}"

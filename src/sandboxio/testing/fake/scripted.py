@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -120,16 +121,17 @@ class ScriptedExecution:
 
     def __init__(self, result: ExecResult) -> None:
         self._exit = Exit(result.exit_code, oom_killed=result.oom_killed)
-        self._output: list[OutputChunk | RichOutput] = list(result.results or ())
-        if result.stderr:
-            self._output.append(OutputChunk("stderr", result.stderr.encode()))
+        self._output: deque[OutputChunk | RichOutput] = deque()
         if result.stdout:
             self._output.append(OutputChunk("stdout", result.stdout.encode()))
+        if result.stderr:
+            self._output.append(OutputChunk("stderr", result.stderr.encode()))
+        self._output.extend(result.results or ())
 
     async def receive(self) -> OutputChunk | RichOutput | None:
         """The next piece."""
         await anyio.lowlevel.checkpoint()
-        return self._output.pop() if self._output else None
+        return self._output.popleft() if self._output else None
 
     async def poll(self) -> Exit | None:
         """The end, once all output was taken."""

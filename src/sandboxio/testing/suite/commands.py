@@ -104,6 +104,10 @@ class CommandProbes:
         """Copy standard input to standard output."""
         return ["cat"]
 
+    def cmd_cat_later(self, seconds: float) -> Command:
+        """Pause, then copy standard input to standard output."""
+        return f"sleep {seconds}; cat"
+
     def cmd_ignore_input(self) -> Command:
         """End at once, reading nothing."""
         return ["true"]
@@ -209,8 +213,8 @@ class CommandProbes:
         return f"import time\nprint({text!r}, flush=True)\ntime.sleep({seconds})"
 
     def code_block_tree(self) -> str:
-        """Two processes that wait for ever."""
-        return "import subprocess\nsubprocess.run(['tail', '-f', '/dev/null'])"
+        """Two processes that wait for ever, the second in a session of its own."""
+        return "import subprocess\nsubprocess.run(['tail', '-f', '/dev/null'], start_new_session=True)"
 
     def code_of_size(self, size: int, text: str) -> str:
         """Code of at least so many bytes that writes `text`."""

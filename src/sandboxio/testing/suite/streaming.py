@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from sandboxio.errors import ConfigurationError
+from sandboxio.errors import ConfigurationError, ExecutionTimeout
 from sandboxio.models import PIPE, Capability
 from sandboxio.protocols import AsyncSandbox
 from sandboxio.testing.suite.base import SuiteBase, needs, unique
@@ -72,6 +72,38 @@ class StreamingTests(SuiteBase):
         process = sandbox.stream(self.cmd_echo("x"))
         with pytest.raises(ConfigurationError):
             await process.wait()
+
+    @needs(_STREAM)
+    async def test_a_cancelled_write_loses_nothing_of_what_it_was_given(self, sandbox: AsyncSandbox) -> None:
+        written = bytearray()
+        with anyio.fail_after(60):
+            async with sandbox.stream(self.cmd_cat_later(1), stdin=PIPE, timeout=50) as process:
+                with anyio.move_on_after(0.3):
+                    await process.write(b"a" * 400_000)
+
+                async def go_on() -> None:
+                    await process.write(b"b" * 50_000)
+                    await process.close_stdin()
+
+                async with anyio.create_task_group() as group:
+                    group.start_soon(go_on)
+                    async for chunk in process:
+                        written += chunk.data
+        assert bytes(written) == b"a" * 400_000 + b"b" * 50_000
+
+    @needs(_STREAM)
+    async def test_the_deadline_of_a_stream_that_nobody_reads_ends_its_tree_and_is_told(
+        self, sandbox: AsyncSandbox
+    ) -> None:
+        marker = unique("marker")
+        async with sandbox.stream(self.cmd_block_tree(), timeout=2, env=self.marked(marker)) as process:
+            await self.until_processes(sandbox, marker, 1)
+            with anyio.fail_after(30):
+                while await self.count_processes(sandbox, marker):
+                    await anyio.sleep(0.1)
+            with pytest.raises(ExecutionTimeout):
+                await process.wait()
+        assert (await sandbox.run(self.cmd_echo("fine"))).stdout == "fine\n"
 
     @needs(_STREAM)
     async def test_wait_drains_what_is_unread_and_returns_no_text(self, sandbox: AsyncSandbox) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -76,9 +76,10 @@ def ids_left() -> list[str]:
 def test_what_is_there_is_listed_and_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reap", "--backend", "shelf://"]) == 0
     assert capsys.readouterr().out == (
-        "one          running  created 2026-05-04T03:02:01+00:00 expires 2026-05-04T03:07:01+00:00 "
+        "SANDBOX  BACKEND  STATE    CREATED                    EXPIRES                    LABELS\n"
+        "one      shelf    running  2026-05-04 03:02:01+00:00  2026-05-04 03:07:01+00:00  "
         "run=7 tenant_id=acme\n"
-        "two          exited   created unknown expires unknown tenant_id=other\n"
+        "two      shelf    exited   unknown                    unknown                    tenant_id=other\n"
         "2 sandboxes; --kill ends what is listed\n"
     )
     assert ids_left() == ["one", "two"]
@@ -112,9 +113,9 @@ def test_one_that_cannot_be_ended_fails_the_command_and_keeps_none_of_the_others
     assert main(["reap", "--backend", "shelf://", "--kill"]) == 1
     assert ids_left() == ["one"]
     out = capsys.readouterr().out
-    assert "FAIL  one" in out
+    assert "FAIL   one" in out
     assert "the provider refused\ufffd[2J" in out
-    assert "ended two" in out
+    assert "ended  two" in out
 
 
 def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,8 +123,8 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reap", "--backend", "shelf://", "--kill", "--json"]) == 1
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert document == {
-        "backend": "shelf",
         "killed": True,
+        "backends": [{"name": "shelf", "count": 2, "skipped": None, "failure": None}],
         "sandboxes": [
             {
                 "id": "one",
@@ -133,7 +134,7 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
                 "expires_at": "2026-05-04T03:07:01+00:00",
                 "metadata": {"tenant_id": "acme", "run": "7"},
                 "ended": False,
-                "failure": "the provider refused\x1b[2J",
+                "failure": ConnectError("the provider refused\x1b[2J").message,
             },
             {
                 "id": "two",
@@ -143,6 +144,7 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
                 "expires_at": None,
                 "metadata": {"tenant_id": "other"},
                 "ended": True,
+                "failure": None,
             },
         ],
         "ok": False,
@@ -159,12 +161,59 @@ def test_a_dry_run_in_json_says_nothing_of_an_end(capsys: pytest.CaptureFixture[
 def test_nothing_left_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     ShelfBackend.left.clear()
     assert main(["reap", "--backend", "shelf://"]) == 0
-    assert capsys.readouterr().out == "nothing is left\n"
+    assert capsys.readouterr().out == "nothing was found\n"
 
 
 def test_a_backend_that_cannot_list_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reap", "--backend", "bare://"]) == 1
     assert "SBX_E1101" in capsys.readouterr().err
+
+
+class BrokenBackend(ShelfBackend):
+    async def list_managed(self) -> tuple[ManagedSandbox, ...]:
+        raise ConnectError("no answer")
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make exactly these names the installed backends."""
+
+    def install(*names: str) -> None:
+        monkeypatch.setattr(sandboxio, "installed_backends", lambda: names)
+
+    return install
+
+
+def test_without_a_backend_all_installed_ones_are_asked(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("fake", "shelf")
+    assert main(["reap", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["count"]) for row in document["backends"]] == [("fake", 0), ("shelf", 2)]
+    assert [row["id"] for row in document["sandboxes"]] == ["one", "two"]
+
+
+def test_one_that_does_not_answer_fails_the_command_and_the_others_are_asked(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandboxio.register("broken", f"{__name__}:BrokenBackend")
+    install("broken", "shelf")
+    assert main(["reap", "--kill"]) == 1
+    assert ids_left() == []
+    assert "FAIL broken: no answer\n" in capsys.readouterr().out
+
+
+def test_one_that_is_not_in_use_here_is_passed_over(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("E2B_API_KEY", raising=False)
+    install("bare", "e2b", "shelf")
+    assert main(["reap"]) == 0
+    out = capsys.readouterr().out
+    assert "e2b was not asked: E2B_API_KEY not set\n" in out
+    assert "bare was not asked: the backend shelf cannot list" in out
+    assert "2 sandboxes" in out
 
 
 @pytest.mark.parametrize("label", ["tenant_id", "=acme", ""])
@@ -181,4 +230,4 @@ def test_a_target_that_means_nothing_is_wrong_usage() -> None:
 
 def test_the_sandboxes_of_the_fake_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reap", "--backend", "fake://"]) == 0
-    assert capsys.readouterr().out == "nothing is left\n"
+    assert capsys.readouterr().out == "nothing was found\n"

@@ -5,23 +5,34 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sandboxio
-from sandboxio import BackendNotFound, BackendNotInstalled, ConfigurationError, ConnectError
-from sandboxio.cli import demo, doctor, main, reap
+from sandboxio import (
+    BackendNotFound,
+    BackendNotInstalled,
+    ConfigurationError,
+    ConnectError,
+    OrphanedSandboxWarning,
+)
+from sandboxio.cli import demo, doctor, main, reap, run
 from sandboxio.cli.output import Output, printable
+
+COMMANDS: dict[str, Any] = {"demo": demo, "doctor": doctor, "reap": reap, "run": run}
 
 
 def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(arguments: object, output: object) -> bool:
+    def failing(arguments: object, output: object) -> int:
         raise error
 
-    monkeypatch.setattr(doctor, "run", run)
+    monkeypatch.setattr(doctor, "run", failing)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +43,8 @@ def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         ["doctor", "--no-such-option"],
         ["demo", "--backend"],
         ["reap", "--label", "x"],
+        ["reap", "--kil"],
+        ["doctor", "--", "x"],
     ],
 )
 def test_wrong_usage_is_2_and_explained_on_standard_error(
@@ -43,12 +56,30 @@ def test_wrong_usage_is_2_and_explained_on_standard_error(
     assert "usage: sandboxio" in captured.err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["demo", "--help"], ["doctor", "--help"], ["reap", "--help"]]
-)
-def test_help_is_0(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 0
-    assert "usage: sandboxio" in capsys.readouterr().out
+def test_help_is_0_and_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "usage: sandboxio" in out
+    assert all(f"\n    {command} " in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert f"usage: sandboxio {command}" in out
+    assert f"\n\nexamples:\n  {COMMANDS[command].EXAMPLES.strip()}\n" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_of_a_command_can_be_parsed(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "hunter2")
+    monkeypatch.setattr(COMMANDS[command], "run", lambda arguments, output: 0)
+    for line in COMMANDS[command].EXAMPLES.splitlines():
+        words = shlex.split(line.rpartition(" | sandboxio")[2] if "echo" in line else line.strip()[9:])
+        assert main(words) == 0
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +140,81 @@ def test_an_interruption_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_with(ZeroDivisionError(), monkeypatch)
-    with pytest.raises(ZeroDivisionError):
-        main(["doctor"])
+def test_an_unexpected_error_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SBX_DEBUG", raising=False)
+    fail_with(ZeroDivisionError("of\nall things"), monkeypatch)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().err == (
+        "sandboxio: unexpected ZeroDivisionError: of all things; set SBX_DEBUG=1 to see where it happened\n"
+    )
+
+
+def test_an_unexpected_error_is_part_of_the_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(ZeroDivisionError("of all things"), monkeypatch)
+    assert main(["doctor", "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["code"], error["url"]) == (None, None)
+    assert error["message"] == "unexpected ZeroDivisionError: of all things"
+
+
+@pytest.mark.parametrize("with_rich", [True, False])
+def test_debugging_shows_where_an_unexpected_error_came_from(
+    with_rich: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SBX_DEBUG", "1")
+    if with_rich:
+        pytest.importorskip("rich")
+    else:
+        monkeypatch.setitem(sys.modules, "rich.traceback", None)
+    fail_with(ZeroDivisionError("of all things"), monkeypatch)
+    assert main(["doctor"]) == 1
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError: of all things" in err
+    assert ("Traceback (most recent call last):\n" in err) is not with_rich
+    assert "raise error" in err
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+def test_a_secret_is_in_no_error(
+    debug: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SBX_DEBUG", debug)
+
+    def failing(arguments: object, output: Output) -> int:
+        output.keep_out(["hunter2"])
+        raise ZeroDivisionError("token=hunter2")
+
+    monkeypatch.setattr(doctor, "run", failing)
+    assert main(["doctor", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert "token=[redacted]" in captured.out
+    assert "token=[redacted]" in captured.err
+    assert "hunter2" not in captured.out + captured.err
+
+
+def test_a_warning_of_the_library_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warning(arguments: object, output: object) -> int:
+        warnings.simplefilter("always")
+        warnings.warn("the sandbox x may be left", OrphanedSandboxWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(doctor, "run", warning)
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().err == "warning: the sandbox x may be left\n"
+
+
+def test_an_interruption_is_part_of_the_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(KeyboardInterrupt(), monkeypatch)
+    assert main(["doctor", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out) == {"interrupted": "SIGINT", "ok": False}
 
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:
@@ -133,7 +235,7 @@ def test_it_runs_as_a_module() -> None:
 def test_help_loads_no_more_than_it_needs() -> None:
     program = (
         "import sys\nfrom sandboxio.cli import main\nmain(['--help'])\n"
-        "print({'anyio', 'asyncio', 'logging', 'json', 'sandboxio.api'} & set(sys.modules))"
+        "print({'anyio', 'asyncio', 'logging', 'json', 'docker', 'e2b', 'sandboxio.api'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "set()"
@@ -171,7 +273,7 @@ def test_what_a_sandbox_writes_cannot_steer_the_terminal() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    for command in (demo, doctor, reap):
+    for command in COMMANDS.values():
         assert command.SUMMARY
         assert command.DESCRIPTION.endswith(".")
 

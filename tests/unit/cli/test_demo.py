@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 import pytest
 
 import sandboxio
-from sandboxio import BackendNotInstalled, ExecResult, IsolationTier
+from sandboxio import ExecResult, IsolationTier
 from sandboxio.cli import demo, main
 
 STEPS = ["create", "run", "stream", "egress", "teardown"]
@@ -117,7 +117,8 @@ def egress_step(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_each_step_is_shown_with_its_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--backend", "fake://"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    choice, *lines = capsys.readouterr().out.splitlines()
+    assert choice == "backend fake://: it was asked for"
     assert [line.split()[1] for line in lines] == STEPS
     assert all(re.match(r"ok   \w+ +\d+ ms  \S", line) for line in lines)
     assert "hello from the sandbox" in lines[1]
@@ -181,21 +182,6 @@ class BrokenBackend(ScriptedBackend):
         raise sandboxio.ConnectError("no engine answers")
 
 
-def test_without_the_backend_both_commands_are_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def missing(target: str, **keywords: object) -> None:
-        assert target == "docker://"
-        raise BackendNotInstalled("the backend docker is not installed", hint="uv sync --extra docker")
-
-    monkeypatch.setattr(sandboxio, "create", missing)
-    assert main(["demo"]) == 1
-    captured = capsys.readouterr()
-    assert "Fix: uv sync --extra docker" in captured.err
-    assert 'uvx --from ".[docker]" sandboxio demo' in captured.err
-    assert "fake" not in captured.out + captured.err
-
-
 def test_a_malformed_target_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--backend", "docker"]) == 2
     assert "SBX_E1000" in capsys.readouterr().err
@@ -214,5 +200,5 @@ def test_an_interrupt_ends_the_sandbox_and_is_130() -> None:
         finally:
             process.kill()
     assert (process.returncode, err) == (130, "interrupted\n")
-    assert out.startswith("FAIL run")
+    assert "FAIL run" in out
     assert out.endswith("ended\n")

@@ -26,9 +26,11 @@ REPORT = DoctorReport(
                 Check("engine", "ok", "version 1", "not shown"),
                 Check("switch", "warning", "loosened", "tighten it"),
             ),
+            {"acme-sdk": "2", "acme-wire": "3"},
         ),
     ),
     not_installed={"other": "install other"},
+    versions={"anyio": "4"},
 )
 SICK = replace(
     REPORT,
@@ -42,9 +44,11 @@ def test_the_text_says_all_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().out == (
         "sandboxio 1.2\n"
         "CPython 3.13.0 on Linux 6.1 x86_64\n"
+        "needs: anyio 4\n"
         "set: SBX_DEBUG\n"
         "\n"
         "acme  isolation: container\n"
+        "  acme-sdk 2, acme-wire 3\n"
         "  RUN_COMMAND\n"
         "  ACME_KEY is set\n"
         "  ACME_TEAM is not set\n"

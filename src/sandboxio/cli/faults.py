@@ -1,0 +1,47 @@
+"""How an error is shown: its own words, and with `SBX_DEBUG=1` where it came from."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["print_traceback", "summary"]
+
+
+def summary(exc: BaseException) -> str:
+    """One line about an error that nobody expected."""
+    text = " ".join(str(exc).split())
+    words = f"unexpected {type(exc).__name__}"
+    return f"{words}: {text}" if text else words
+
+
+def print_traceback(exc: BaseException, *, redact: Callable[[str], str] | None) -> None:
+    """Print a traceback on standard error: a rich one where rich is installed, else a plain one.
+
+    Values of variables are never shown: secrets are among them.
+
+    Args:
+        exc: What was raised.
+        redact: Takes secrets out of a text. A rich traceback cuts a text into coloured pieces in
+            which no secret would be found, so it is not used together with this.
+    """
+    if redact is None and _printed_richly(exc, sys.stderr):
+        return
+    import traceback
+
+    text = "".join(traceback.format_exception(exc))
+    print(redact(text) if redact is not None else text, end="", file=sys.stderr, flush=True)
+
+
+def _printed_richly(exc: BaseException, stream: TextIO) -> bool:
+    try:
+        from rich.console import Console
+        from rich.traceback import Traceback
+    except ImportError:
+        return False
+    console = Console(file=stream)
+    console.print(Traceback.from_exception(type(exc), exc, exc.__traceback__, show_locals=False))
+    return True

@@ -1,0 +1,10 @@
+"""What `sandboxio doctor` finds out: versions, installed backends, and whether each one works.
+
+The values are in `report`, finding them out in `examination`, and what is kept out of them in
+`privacy`.
+"""
+
+from sandboxio.diagnosis.examination import doctor
+from sandboxio.diagnosis.report import BackendReport, Check, DoctorReport
+
+__all__ = ["BackendReport", "Check", "DoctorReport", "doctor"]
