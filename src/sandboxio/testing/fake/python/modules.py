@@ -137,6 +137,7 @@ def _subprocess(process: Process) -> dict[str, Any]:
         capture_output: bool = False,
         text: bool = False,
         check: bool = False,
+        start_new_session: bool = False,  # a tree is one here, whatever sessions are made in it
     ) -> Value:
         argv = ["sh", "-c", str(args)] if shell else list(args)
         captured = (None, None)
