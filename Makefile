@@ -35,6 +35,7 @@ site: setup ## Build the documentation into site/; a broken link fails
 	$(RUN) python scripts/gen_error_catalog.py --check
 	$(RUN) python scripts/check_doc_links.py
 	$(RUN) mkdocs build --strict
+	$(RUN) python scripts/check_llms.py site
 
 docs-serve: setup ## Serve the documentation on localhost and rebuild on change
 	$(RUN) mkdocs serve

@@ -155,8 +155,8 @@ def connect(
     Raises:
         SandboxGone: There is none of this id, or it has ended.
         CapabilityNotSupported: It falls short of `require_isolation`. It is left as it is.
-        ConfigurationError, BackendNotFound, BackendNotInstalled, ConnectError, AuthError,
-        RateLimitError: As for `create`.
+        ConfigurationError, BackendNotFound, BackendNotInstalled: As for `create`.
+        ConnectError, AuthError, RateLimitError: As for `create`.
 
     Example:
         sandbox_id = await sb.detach()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import time
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import pairwise
@@ -180,3 +182,52 @@ def test_a_line_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyP
     finally:
         tracemalloc.stop()
     assert peak < 8 * 2**20  # of 64 MiB
+
+
+BOMB_BYTES = 8 * 2**20
+
+
+def in_a_result(value: bytes) -> bytes:
+    return b'{"type": "result", "json": ' + value + b"}\n"
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"[" + b"[]," * (BOMB_BYTES // 3) + b"[]]",
+        b"[" + b"{}," * (BOMB_BYTES // 3) + b"{}]",
+        b"[" + b"1," * (BOMB_BYTES // 2) + b"1]",
+        b"[" * (BOMB_BYTES // 2) + b"]" * (BOMB_BYTES // 2),
+        b"{" + b'"":0,' * (BOMB_BYTES // 5) + b'"":0}',
+    ],
+    ids=["lists", "objects", "numbers", "depth", "keys"],
+)
+def test_what_would_cost_seconds_and_memory_to_parse_is_too_long(bomb: bytes) -> None:
+    data = in_a_result(bomb) + line({"type": "end_of_execution"})
+    tracemalloc.start()
+    try:
+        begun = time.process_time()
+        assert read([data]) == [TOO_LONG, {"type": "end_of_execution"}]
+        spent = time.process_time() - begun
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert spent < 0.5
+    assert peak < 5 * BOMB_BYTES
+
+
+@pytest.mark.parametrize("content", [b"\0", b"\xff", b"[{,", b"\xd7]u"], ids=str)
+def test_a_large_image_is_whole(content: bytes) -> None:
+    png = base64.b64encode(content * (BOMB_BYTES // len(content))).decode()
+    message = {"type": "result", "is_main_result": True, "png": png, "text": "<Figure>"}
+    assert read([line(message)]) == [message]
+
+
+def test_a_large_text_is_whole_whatever_stands_in_it() -> None:
+    message = {"type": "stdout", "text": "[{,}]" * (BOMB_BYTES // 5)}
+    assert read([line(message)]) == [message]
+
+
+def test_a_large_table_of_values_is_whole() -> None:
+    message = {"type": "result", "data": {"column": [[n, n / 7] for n in range(20_000)]}}
+    assert read([line(message)]) == [message]

@@ -241,7 +241,7 @@ class TestWrap:
         assert ran == Ran(f"{[argument, 'last']!a}\n".encode(), b"", Exit(0), 0)
 
     def test_text_is_for_the_shell_that_other_backends_have(self, run: Run) -> None:
-        ran = run('echo "$0" $# && false || echo \'it is\'')
+        ran = run("echo \"$0\" $# && false || echo 'it is'")
         assert ran == Ran(b"/bin/sh 0\nit is\n", b"", Exit(0), 0)
 
     def test_the_input_is_the_commands(self, run: Run) -> None:

@@ -169,9 +169,14 @@ class E2BProcesses:
         while True:
             try:
                 return await self._run_script_once(script, arguments)
-            except (InvalidArgumentException, SandboxNotRunningException, NotFoundException):
+            except (
+                AuthenticationException,
+                InvalidArgumentException,
+                NotFoundException,
+                SandboxNotRunningException,
+            ):
                 raise
-            except SandboxException:
+            except Exception:  # the SDK has no class of its own for an end that it was not told
                 await anyio.sleep(_RETRY_PAUSE)
 
     async def _run_script_once(self, script: str, arguments: tuple[str, ...]) -> tuple[bytes, int | None]:

@@ -50,6 +50,13 @@ async def fetch(machine: Machine, host: str, port: int = 80, name: str | None = 
     return await python(machine, FETCH, host, str(port), name or host) == "canary"
 
 
+async def name_hosts(machine: Machine, *names: str) -> None:
+    """Let a machine find names, at an address that leads nowhere: the proxy goes by the name alone."""
+    lines = "".join(f"192.0.2.1\t{name}\n" for name in names)
+    present = await output(machine, "cat /etc/hosts")
+    await machine.write_hosts(f"{present}\n{lines}".encode())
+
+
 async def test_closed_egress_has_no_network_and_cannot_be_opened(canary: Canary, machine: Machine) -> None:
     assert not await fetch(machine, canary.address)
     assert canary.reached == []
@@ -62,6 +69,9 @@ async def test_egress_by_name_by_address_and_its_change(canary: Canary) -> None:
     names = {"canary.test": canary.address, "a.sub.test": canary.address, "other.test": canary.address}
     machine = await boot(Egress(open=False, hosts=("canary.test", "*.sub.test")), names=names)
     try:
+        assert not await fetch(machine, "canary.test")  # nobody has told it where that is
+        assert canary.reached == []
+        await name_hosts(machine, *names)
         assert await fetch(machine, "canary.test")
         assert await fetch(machine, "a.sub.test")
         assert canary.reached == [(80, "canary.test"), (80, "a.sub.test")]
@@ -88,14 +98,16 @@ async def test_egress_by_name_by_address_and_its_change(canary: Canary) -> None:
 
         await machine.set_egress(Egress(open=False, addresses=(f"{canary.address}/32",)))
         assert await fetch(machine, canary.address, 8080)
-        assert await fetch(machine, "other.test")
         await machine.set_egress(CLOSED)
         canary.reached.clear()
         assert not await fetch(machine, canary.address, 8080)
         assert not await fetch(machine, "canary.test")
         assert canary.reached == []
+        await machine.write_hosts(b"127.0.0.1\tlocalhost\n")
         await machine.set_egress(Egress(open=True))
         assert await fetch(machine, "other.test", 8080)
+        await machine.set_egress(CLOSED)
+        assert "other.test" not in await output(machine, "cat /etc/hosts")
         await refused("invalid_argument", machine.set_egress(Egress(open=False, addresses=("x",))))
     finally:
         await machine.shutdown()

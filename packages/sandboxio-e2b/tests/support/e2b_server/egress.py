@@ -58,17 +58,14 @@ class Filter:
 
     Args:
         inspected: The engine's description of the running container, which has a network.
-        names: Addresses of names that no resolver knows.
+        names: Addresses of names that no resolver knows. The proxy knows them always; the machine itself
+            only while its egress is open, since elsewhere nobody tells it a name's address.
     """
 
     def __init__(self, inspected: Mapping[str, Any], names: Mapping[str, str]) -> None:
         self._place = _Place.of(inspected)
         self._names = names
         self._proxy: NameProxy | None = None
-        if names:
-            lines = "".join(f"{address}\t{name}\n" for name, address in names.items())
-            with self._place.hosts_file.open("a", encoding="utf-8") as file:
-                file.write(lines)
 
     async def apply(self, egress: Egress) -> None:
         """Put rules in force in place of those before. Connections that they do not cover are cut.
@@ -82,12 +79,20 @@ class Filter:
             self._proxy = await NameProxy.start(
                 egress.hosts, self._names, address=self._place.gateway, client=self._place.address
             )
+        self._name_hosts(known=egress.open)
         try:
             await self._restore("ip6tables-restore", _FILTER_V6.format(policy="DROP"))
             await self._restore("iptables-restore", _rules(egress, networks, self._place, self._proxy))
         finally:
             if old is not None:
                 await old.close()
+
+    def _name_hosts(self, *, known: bool) -> None:
+        """Whether the machine's own file of names holds ours. It is written in place, as it is mounted."""
+        if self._names:
+            ours = "".join(f"{address}\t{name}\n" for name, address in self._names.items())
+            others = self._place.hosts_file.read_text(encoding="utf-8").replace(ours, "")
+            self._place.hosts_file.write_text(others + (ours if known else ""), encoding="utf-8")
 
     async def close(self) -> None:
         """Close the proxy; the rules go with the machine."""

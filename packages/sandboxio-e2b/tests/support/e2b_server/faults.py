@@ -56,7 +56,8 @@ class Refuse:
     Attributes:
         status: The HTTP status.
         message: In the JSON body, with the status as its code.
-        body: Instead of that JSON, as HTML.
+        body: Instead of that JSON.
+        kind: What the body is said to be.
         retry_after: In seconds.
         should_retry: The header by which the service forbids or asks for a retry.
     """
@@ -64,6 +65,7 @@ class Refuse:
     status: int
     message: str = "the service is having a bad day"
     body: str | None = None
+    kind: str = "text/html"
     retry_after: int | None = None
     should_retry: bool | None = None
 
@@ -79,7 +81,7 @@ class Refuse:
         body = self.body
         if body is None:
             body = json.dumps({"code": self.status, "message": self.message})
-        kind = "application/json" if self.body is None else "text/html"
+        kind = "application/json" if self.body is None else self.kind
         await Response(body, self.status, headers, media_type=kind)(scope, receive, send)
 
 

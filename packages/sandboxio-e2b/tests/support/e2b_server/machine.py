@@ -97,8 +97,8 @@ class DockerMachines:
     """Boots machines; see `Booting`.
 
     Args:
-        names: Addresses of names that no resolver knows. Every machine that has a network finds
-            them in its `/etc/hosts`, whether it may reach them or not.
+        names: Addresses of names that no resolver knows. A machine finds them in its `/etc/hosts` while
+            its egress is open; one that may reach listed hosts only has to be told them.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
