@@ -12,15 +12,19 @@ Where that limit cannot be set, as under gVisor, the number is a variable of the
 beside sessions and parents; a descendant that leaves all three is not found.
 
 A process can only take on the number of an execution that began *later*, since numbers fall. If it
-also leaves its session and its parent, it passes for part of that one and ends with it.
+also leaves its session and its parent, it passes for part of that one and ends with it. Two executions
+that two processes of the host start in one sandbox in the same hundredth of a second share a number,
+and so their end.
 """
 
 from __future__ import annotations
 
 import hmac
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -109,6 +113,21 @@ echo clean $strangers
 """
 
 
+class _Counter:
+    """What was counted down to."""
+
+    __slots__ = ("__weakref__", "last")
+
+    def __init__(self) -> None:
+        self.last = 10**_NONCE_DIGITS
+
+
+# Two handles of one sandbox would otherwise give the same number to what they start in the same moment,
+# and the end of the one would be the end of the other.
+_counters: Final[WeakValueDictionary[str, _Counter]] = WeakValueDictionary()
+_counting: Final = threading.Lock()
+
+
 class Numbers:
     """Hands out the numbers of one sandbox's executions, each lower than the one before.
 
@@ -123,7 +142,8 @@ class Numbers:
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._last = 10**_NONCE_DIGITS
+        with _counting:
+            self._counter = _counters.setdefault(key, _Counter())
 
     def next(self) -> str:
         """A number that no other execution has.
@@ -132,8 +152,10 @@ class Numbers:
         so until the year 2057.
         """
         hundredths = int((time.time() - _EPOCH) * 100)
-        self._last = min(10**_NONCE_DIGITS - 1 - hundredths, self._last - 1)
-        nonce = str(self._last).zfill(_NONCE_DIGITS)
+        with _counting:
+            last = min(10**_NONCE_DIGITS - 1 - hundredths, self._counter.last - 1)
+            self._counter.last = last
+        nonce = str(last).zfill(_NONCE_DIGITS)
         return _PREFIX + nonce + _seal(nonce, self._key)
 
 

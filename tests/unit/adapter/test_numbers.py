@@ -59,7 +59,13 @@ def test_what_another_handle_of_the_sandbox_starts_later_has_a_lower_number(cloc
     assert strictly_falling(given)
 
 
+def test_two_handles_of_a_sandbox_give_no_number_twice(clock: Clock) -> None:
+    first, second = Numbers("of one sandbox"), Numbers("of one sandbox")
+    given = [numbers.next() for _ in range(50) for numbers in (first, second)]
+    assert strictly_falling(given)
+
+
 def test_the_seal_depends_on_the_key(clock: Clock) -> None:
-    one, other = Numbers("key").next(), Numbers("other").next()
+    one, other = Numbers("one key").next(), Numbers("other key").next()
     assert one[:12] == other[:12]
     assert one != other
