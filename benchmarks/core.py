@@ -10,17 +10,22 @@ import sandboxio
 from benchmarks.rounds import Row
 from sandboxio.testing.fake import FakeBackend
 
-CALLS = 2000
+BATCHES = 7
+CALLS = 500
 LIMIT_US = 200.0
 
 
 async def _median_us(action: Callable[[], Awaitable[object]]) -> float:
-    times: list[float] = []
-    for _ in range(CALLS):
-        started = time.perf_counter()
-        await action()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times) * 1e6
+    """The median of the quietest batch, since what else runs on a machine can only make calls slower."""
+    medians: list[float] = []
+    for _ in range(BATCHES):
+        times: list[float] = []
+        for _ in range(CALLS):
+            started = time.perf_counter()
+            await action()
+            times.append(time.perf_counter() - started)
+        medians.append(statistics.median(times))
+    return min(medians) * 1e6
 
 
 async def measure() -> list[Row]:
@@ -43,6 +48,6 @@ async def measure() -> list[Row]:
             "core, files.read on the fake": lambda: sandbox.files.read("note"),
         }
         return [
-            Row(what, await _median_us(action), LIMIT_US, "us", f"median of {CALLS} calls")
+            Row(what, await _median_us(action), LIMIT_US, "us", f"median of {CALLS} calls, best of {BATCHES}")
             for what, action in actions.items()
         ]

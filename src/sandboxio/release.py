@@ -19,7 +19,7 @@ from sandboxio.environment import seconds_from_environment
 from sandboxio.errors import ConfigurationError, OrphanedSandboxWarning
 from sandboxio.logs import get_logger
 
-__all__ = ["GRACE_VARIABLE", "bounded", "grace_seconds", "uninterrupted", "warn_orphaned"]
+__all__ = ["GRACE_VARIABLE", "bounded", "grace_seconds", "resumed", "uninterrupted", "warn_orphaned"]
 
 GRACE_VARIABLE: Final = "SBX_TEARDOWN_GRACE"
 DEFAULT_GRACE_SECONDS: Final = 5.0
@@ -64,6 +64,21 @@ async def uninterrupted(action: Callable[[], Awaitable[T]]) -> T:
     if failures:
         raise failures[0]
     return results[0]
+
+
+async def resumed(action: Callable[[], Awaitable[None]]) -> None:
+    """Run `action` to its end like `uninterrupted`, calling it again where that was cut off.
+
+    It costs no task unless it is cut off, so it is for what every operation does.
+
+    Example: `await resumed(execution.aclose)`
+    """
+    try:
+        with anyio.CancelScope(shield=True):
+            await action()
+    except anyio.get_cancelled_exc_class():  # a native cancellation, which no shield keeps out
+        await uninterrupted(action)
+        raise
 
 
 async def bounded(action: Callable[[], Awaitable[object]], *, grace: float | None = None) -> bool:

@@ -123,7 +123,10 @@ class Execution(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give local resources back. Never touches the running tree and never raises."""
+        """Give local resources back. Never touches the running tree and never raises.
+
+        A call that was cancelled is followed by another one, which finishes.
+        """
         ...
 
 

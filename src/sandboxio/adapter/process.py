@@ -32,7 +32,7 @@ from sandboxio.errors import (
     SandboxGone,
 )
 from sandboxio.models import ExecResult, OutputChunk, Pipe, RichOutput
-from sandboxio.release import uninterrupted
+from sandboxio.release import resumed
 
 __all__ = ["PARTIAL_EXIT_CODE", "Process"]
 
@@ -234,7 +234,7 @@ class Process:
             if self._result is None:
                 await self._tree.reach()
         finally:
-            await uninterrupted(self._execution.aclose)
+            await resumed(self._execution.aclose)
 
     async def _next(self) -> _Output | None:
         """The next output, or `None` at its end, which is at most the drain after the leader's end."""

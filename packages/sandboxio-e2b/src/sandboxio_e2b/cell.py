@@ -38,7 +38,7 @@ class Cell:
         context: The context that it runs in, which is open and held.
         lost: Whether the context has lost its state, which is then said first.
         kill: Ends its tree.
-        close: Gives the context back.
+        close: Gives the context back, once and whatever is cancelled meanwhile.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Cell:
         self._context = context
         self._note = context_lost(spec.context_id or "") if lost else None
         self._kill = kill
-        self._close = close
+        self._close: Callable[[], Awaitable[None]] | None = close
         self._loop = asyncio.get_running_loop()
         self._code: int | None = None
         self._exit: Exit | None = None
@@ -96,7 +96,9 @@ class Cell:
         try:
             await asyncio.wait({self._reading}, timeout=_END_SECONDS)
         finally:
-            await self._close()
+            close, self._close = self._close, None
+            if close is not None:
+                await close()
 
     async def _read(self, native: AsyncSandbox, code: str) -> None:
         failure: Exception | None = None
