@@ -14,7 +14,7 @@ from sandboxio.backends import DEFAULT_BACKEND, EXAMPLE_TARGET
 from sandboxio.errors import CapabilityNotSupported, ConfigurationError, SandboxError
 from sandboxio.models import IsolationTier, Resources, is_positive, shown
 from sandboxio.network import NetworkPolicy
-from sandboxio.registry import BackendConfig, backend_class
+from sandboxio.registry import BackendConfig, backend_class, is_loaded
 
 if TYPE_CHECKING:
     from sandboxio.protocols import AsyncSandbox, Backend
@@ -228,7 +228,7 @@ async def _create(
     _check_type("network", network, NetworkPolicy)
     _check_required(require_isolation)
     given = _checked_timeout(timeout)
-    resolved = _resolve(target)
+    resolved = await _resolve_beside(target)
     template = _either("template", template, resolved.template)
     seconds = _either("timeout", None if given == DEFAULT_TIMEOUT else given, resolved.timeout)
     backend = resolved.backend
@@ -260,7 +260,7 @@ async def _connect(
     _check_required(require_isolation)
     if not isinstance(sandbox_id, str) or not sandbox_id:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigurationError("the sandbox id is no text, or empty", hint="give the id of a sandbox")
-    resolved = _resolve(target)
+    resolved = await _resolve_beside(target)
     if isinstance(target, str) and resolved.template is not None:
         raise _refused_part("template", "the sandbox has its own")
     if resolved.timeout is not None:
@@ -270,6 +270,28 @@ async def _connect(
         async with sandbox:  # not ours: leaving it only closes what the handle holds
             _require(sandbox.isolation, require_isolation, f"the {sandbox.backend} sandbox {sandbox.id}")
     return sandbox
+
+
+async def _resolve_beside(target: object) -> _Resolved:
+    """The same beside the event loop, where a provider's SDK can take a second to be imported."""
+    name = _backend_name(target)
+    if name is not None and not is_loaded(name):
+        from anyio import CapacityLimiter
+        from anyio.to_thread import run_sync
+
+        await run_sync(backend_class, name, limiter=CapacityLimiter(1), abandon_on_cancel=True)
+    return _resolve(target)
+
+
+def _backend_name(target: object) -> str | None:
+    """The name of the backend that a target names, if it is one that names any."""
+    if target is None:
+        return DEFAULT_BACKEND
+    if isinstance(target, str):
+        from sandboxio.dsn import parse_dsn
+
+        return parse_dsn(target).backend
+    return None
 
 
 def _resolve(target: object) -> _Resolved:

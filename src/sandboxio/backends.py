@@ -15,13 +15,30 @@ if TYPE_CHECKING:
 
     from sandboxio.models import Capability
 
-__all__ = ["DEFAULT_BACKEND", "EXAMPLE_TARGET", "KNOWN_BACKENDS", "KnownBackend", "backends_with"]
+__all__ = [
+    "DEFAULT_BACKEND",
+    "EXAMPLE_TARGET",
+    "KNOWN_BACKENDS",
+    "KnownBackend",
+    "backends_with",
+    "install_command",
+]
 
 DEFAULT_BACKEND: Final = "docker"
 """What `create()` uses when it is told nothing."""
 
 EXAMPLE_TARGET: Final = "docker://python:3.12-slim"
 """What a hint shows as a well-formed target."""
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra, in a checkout of the project.
+
+    The names on the public registry are not ours before a release, so no command takes them from there.
+
+    Example: `install_command("mcp")`
+    """
+    return f"uv sync --extra {extra}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +65,8 @@ class KnownBackend:
 
     @property
     def install_command(self) -> str | None:
-        """The command that installs it, in a checkout of the project.
-
-        The names on the public registry are not ours before a release, so no command takes them
-        from there.
-        """
-        return None if self.extra is None else f"uv sync --extra {self.extra}"
+        """The command that installs it, in a checkout of the project."""
+        return None if self.extra is None else install_command(self.extra)
 
     @property
     def one_shot_command(self) -> str | None:

@@ -29,6 +29,7 @@ __all__ = [
     "backend_class",
     "backend_distribution",
     "installed_backends",
+    "is_loaded",
     "register",
 ]
 
@@ -147,6 +148,10 @@ class Registry:
                 self._classes[name] = found
         return found
 
+    def is_loaded(self, name: str) -> bool:
+        """Whether the class behind a name has been imported."""
+        return name in self._classes
+
     def _entry_point(self, name: str) -> EntryPoint:
         found = self._installed_entry_points().get(name)
         if found is None:  # it may have been installed since
@@ -261,6 +266,14 @@ def backend_class(name: str) -> BackendClass:
     Example: `backend_class("docker").config_type()`
     """
     return _registry.backend_class(name)
+
+
+def is_loaded(name: str) -> bool:
+    """Whether a backend's class has been imported, so that `backend_class` returns at once.
+
+    Example: `is_loaded("docker")`
+    """
+    return _registry.is_loaded(name)
 
 
 def backend_distribution(name: str) -> str | None:

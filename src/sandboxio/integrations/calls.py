@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from sandboxio.backends import install_command
 from sandboxio.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -79,5 +80,5 @@ def missing_extra(distribution: str, extra: str) -> ConfigurationError:
     Example: `raise missing_extra("langchain-core", "langgraph") from exc`
     """
     return ConfigurationError(
-        f"these tools need {distribution}, which is not installed", hint=f"run `uv sync --extra {extra}`"
+        f"these tools need {distribution}, which is not installed", hint=install_command(extra)
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
+from sandboxio.backends import install_command
 from sandboxio.errors import BackendNotInstalled, ConfigurationError, SandboxError
 from sandboxio.mcp.options import TOKEN_VARIABLE, Options, parse_options
 from sandboxio.mcp.wire import Wire, claim_stdio
@@ -75,7 +76,7 @@ def _require_sdk() -> None:
             raise
         raise BackendNotInstalled(
             "the MCP server needs version 2 of the MCP SDK, which is not installed",
-            hint="uv sync --extra mcp",
+            hint=install_command("mcp"),
         ) from exc
 
 
