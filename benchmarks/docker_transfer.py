@@ -17,6 +17,7 @@ from benchmarks.by_hand import IMAGE, MIB, HandMade
 from benchmarks.rounds import Row, compare
 
 LIMIT = 1.1
+COPY_LIMIT = 1.6  # a copy in is made beside the old file, and one out is read with the sandbox's own rights
 MEMORY_LIMIT_MIB = 64.0
 STREAM_BYTES = 200_000_000
 FILE_MIB = 1024
@@ -80,9 +81,13 @@ async def _compare(
         "read 1 GiB": (read, read_by_hand),
     }
     return [
-        await compare(what, ours, partial(to_thread.run_sync, hand), rounds=5, limit=LIMIT)
+        await compare(what, ours, partial(to_thread.run_sync, hand), rounds=5, limit=_limit(what))
         for what, (ours, hand) in pairs.items()
     ]
+
+
+def _limit(what: str) -> float:
+    return COPY_LIMIT if what.startswith(("upload", "download")) else LIMIT
 
 
 def _peaks(source: Path, target: Path) -> list[Row]:

@@ -87,7 +87,7 @@ async def _compare(sandbox: sandboxio.AsyncSandbox, native: AsyncSandbox) -> lis
     return [
         await compare("E2B, run python3", run, run_bare, rounds=101, limit=LIMIT),
         await compare("E2B, run a shell's builtin", nothing, nothing_bare, rounds=101, limit=BUILTIN_LIMIT),
-        await compare("E2B, run_code", cell, cell_bare, rounds=31, limit=LIMIT),
+        await compare("E2B, run_code", cell, cell_bare, rounds=61, limit=LIMIT),
     ]
 
 
