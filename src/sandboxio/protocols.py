@@ -105,8 +105,17 @@ class AsyncFileSystem(Protocol):
     Example: `await sb.files.write("in.txt", "some text")`
     """
 
-    async def read(self, path: str) -> bytes:
-        """The whole content of a file; at most 2 GiB, use `download` beyond."""
+    async def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """The whole content of a file. Links are followed.
+
+        Args:
+            path: The file.
+            max_bytes: Refuse a larger one, having taken no more than this into memory. The default is
+                2 GiB, and nothing above that is read: `download` is for large files.
+
+        Raises:
+            FileSystemError: It is larger, or cannot be read.
+        """
         ...
 
     async def write(self, path: str, data: bytes | str) -> None:

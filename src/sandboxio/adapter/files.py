@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -24,7 +25,7 @@ from sandboxio.adapter.local import (
     read_file,
 )
 from sandboxio.adapter.operation import Operation, Recorder
-from sandboxio.adapter.validation import absolute_path, checked_input
+from sandboxio.adapter.validation import absolute_path, checked_bound, checked_input
 from sandboxio.errors import (
     ExecutionTimeout,
     FileSystemError,
@@ -53,16 +54,16 @@ class Files:
     def __repr__(self) -> str:
         return f"<Files of {self._guard.identity.backend}:{self._guard.identity.id[:12]}>"
 
-    async def read(self, path: str) -> bytes:
-        """The whole content of a file; at most 2 GiB, use `download` beyond."""
-        target = self._path(path)
+    async def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """The whole content of a file; a larger one than `max_bytes` is refused, whatever it claims."""
+        target, limit = self._path(path), checked_bound("max_bytes", max_bytes, READ_LIMIT_BYTES)
         async with self._operation("files.read", target) as (port, operation):
             content = io.BytesIO()  # gives its bytes away without another copy
             async with port.open_read(target) as stream:
-                _require_size(target, stream.size or 0, READ_LIMIT_BYTES)
+                _require_size(target, stream.size or 0, limit)
                 async for chunk in stream:
+                    _require_size(target, content.tell() + len(chunk), limit)
                     content.write(chunk)
-                    _require_size(target, content.tell(), READ_LIMIT_BYTES)
             operation.bytes_out = content.tell()
             return content.getvalue()
 
@@ -96,18 +97,15 @@ class Files:
         async with self._operation("files.download", source, str(target)) as (port, operation):
             info = await port.stat(source)
             if info.is_dir:
-                async with new_folder(target) as folder, port.open_tree(source) as archive:
-                    operation.bytes_out = await extract_tree(
-                        aiter(archive), folder, max_bytes=DOWNLOAD_LIMIT_BYTES
-                    )
+                await _download_tree(port, source, target, operation)
                 return
-            executable = bool((info.mode or 0) & 0o111)
-            async with new_file(target, executable=executable) as file, port.open_read(source) as stream:
-                _require_size(source, stream.size or 0, DOWNLOAD_LIMIT_BYTES)
-                async for chunk in _Gathered(aiter(stream)):
-                    await on_disk(file.write, chunk)
-                    operation.bytes_out += len(chunk)
-                    _require_size(source, operation.bytes_out, DOWNLOAD_LIMIT_BYTES)
+            try:
+                await _download_file(port, source, target, operation, executable=_is_executable(info))
+            except FileSystemError:
+                beyond = f"{source}/."  # what a link leads to, if that is a directory
+                if not await _is_directory(port, beyond):
+                    raise
+                await _download_tree(port, beyond, target, operation)
 
     async def ls(self, path: str = ".") -> tuple[FileInfo, ...]:
         """The entries of a directory, sorted by name."""
@@ -165,6 +163,33 @@ class Files:
 
     def _path(self, path: str) -> str:
         return absolute_path("the path", path, self._guard.driver.home)
+
+
+async def _download_tree(port: FilePort, source: str, target: Path, operation: Operation) -> None:
+    async with new_folder(target) as folder, port.open_tree(source) as archive:
+        operation.bytes_out = await extract_tree(aiter(archive), folder, max_bytes=DOWNLOAD_LIMIT_BYTES)
+
+
+async def _download_file(
+    port: FilePort, source: str, target: Path, operation: Operation, *, executable: bool
+) -> None:
+    async with new_file(target, executable=executable) as file, port.open_read(source) as stream:
+        _require_size(source, stream.size or 0, DOWNLOAD_LIMIT_BYTES)
+        async for chunk in _Gathered(aiter(stream)):
+            await on_disk(file.write, chunk)
+            operation.bytes_out += len(chunk)
+            _require_size(source, operation.bytes_out, DOWNLOAD_LIMIT_BYTES)
+
+
+async def _is_directory(port: FilePort, path: str) -> bool:
+    try:
+        return (await port.stat(path)).is_dir
+    except (FileSystemError, PathNotFound):
+        return False
+
+
+def _is_executable(info: FileInfo) -> bool:
+    return bool((info.mode or 0) & 0o111)
 
 
 class _Slices:

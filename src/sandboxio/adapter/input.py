@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 import anyio
@@ -27,6 +28,7 @@ class StandardInput:
 
     def __init__(self, source: bytes | Pipe, operation: Operation) -> None:
         self._operation = operation
+        self._one_at_a_time = anyio.Lock()
         self._writable = isinstance(source, Pipe)
         self._rest = memoryview(b"" if isinstance(source, Pipe) else source)
         self._tried = False
@@ -53,37 +55,37 @@ class StandardInput:
         return not self.pending
 
     async def write(self, handle: ProcessHandle, data: bytes) -> None:
-        """Send all of `data`, behind what a cancelled call had not sent yet.
+        """Send all of `data`, in one piece, behind what a cancelled call had not sent yet.
 
         Raises:
             ConfigurationError: The input is not open for writing.
             ExecutionError: The process no longer reads.
         """
-        if not self._writable:
-            raise ConfigurationError(
-                "the standard input of this process is not open",
-                hint="give stream(…, stdin=PIPE), and write before close_stdin()",
-            )
-        self._rest = memoryview(bytes(self._rest) + data)
-        try:
-            await self._send_rest(handle)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
-            self._writable = False
-            raise ExecutionError(
-                "the process no longer reads its standard input",
-                hint="check proc.returncode and its output: it has probably ended",
-            ) from exc
+        async with self._one_at_a_time:
+            if not self._writable:
+                raise ConfigurationError(
+                    "the standard input of this process is not open",
+                    hint="give stream(…, stdin=PIPE), and write before close_stdin()",
+                )
+            self._rest = memoryview(bytes(self._rest) + data)
+            try:
+                await self._send_rest(handle)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
+                self._writable = False
+                raise ExecutionError(
+                    "the process no longer reads its standard input",
+                    hint="check proc.returncode and its output: it has probably ended",
+                ) from exc
 
     async def close(self, handle: ProcessHandle) -> None:
         """Send the end, behind what a cancelled call had not sent yet. Does nothing the second time."""
-        if not self._writable:
-            return
-        self._writable = False
-        try:
-            await self._send_rest(handle)
-            await handle.send_eof()
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return
+        async with self._one_at_a_time:
+            if not self._writable:
+                return
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self._send_rest(handle)
+                await handle.send_eof()
+            self._writable = False
 
     async def _send_rest(self, handle: ProcessHandle) -> None:
         while self._rest:

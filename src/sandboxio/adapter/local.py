@@ -181,6 +181,11 @@ def create_file(path: Path, mode: int) -> BinaryIO:
 
 def _name_beside(target: Path) -> Path:
     """Chosen before anything is made, so that it can be removed whatever happens."""
+    if target.name in ("", ".."):
+        raise ConfigurationError(
+            f"the local path {str(target)!r} is where a download could go, not what it becomes",
+            hint="name the file or directory to make, such as './copy'",
+        )
     return target.with_name(f".{target.name[:50]}.{token_hex(8)}.part")
 
 

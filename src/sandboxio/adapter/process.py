@@ -187,13 +187,23 @@ class Process:
             await self._past_deadline()
 
     async def close_stdin(self) -> None:
-        """Let the process read end of file. Does nothing the second time."""
+        """Let the process read end of file, behind all that was written. Does nothing the second time."""
         self._require_started()
-        try:
-            with anyio.move_on_after(_POLL_BOUND_SECONDS):
-                await self._open_input().close(self._handle)
-        except Exception as exc:
-            await self._lost(exc, "closing standard input")
+        source = self._input
+        if source is None or self._result is not None or self._failure is not None or self._left:
+            return
+        failure: Exception | None = None
+        closed = False
+        with anyio.move_on_after(self._remaining()):
+            try:
+                await source.close(self._handle)
+                closed = True
+            except Exception as exc:
+                failure = exc
+        if failure is not None:
+            await self._lost(failure, "closing standard input")
+        if not closed:
+            await self._past_deadline()
 
     async def _begin(self) -> Execution:
         self._guard.require_running()

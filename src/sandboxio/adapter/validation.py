@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from sandboxio.errors import ConfigurationError
+from sandboxio.models import shown
 
 __all__ = [
     "absolute_path",
+    "checked_bound",
     "checked_code",
     "checked_command",
     "checked_environment",
@@ -19,10 +21,14 @@ __all__ = [
     "checked_metadata",
     "checked_template",
     "checked_timeout",
+    "require_fitting",
 ]
 
 
 MAX_SECONDS: Final = 100 * 365.25 * 24 * 3600
+
+ARGUMENT_LIMIT_BYTES: Final = 128 * 1024 - 1
+"""The longest argument, or variable with its name, that Linux passes to a program."""
 
 
 def _checked_text(what: str, value: Any, *, errors: str = "strict") -> str:
@@ -38,6 +44,22 @@ def _checked_text(what: str, value: Any, *, errors: str = "strict") -> str:
             hint='encode the text first, for example with errors="replace"',
         ) from None
     return value
+
+
+def checked_bound(what: str, bound: Any, most: int) -> int:
+    """A bound on bytes; `None` is the most that there can be.
+
+    Raises:
+        ConfigurationError: It is no whole number, or none between 0 and `most`.
+    """
+    if bound is None:
+        return most
+    if isinstance(bound, bool) or not isinstance(bound, int) or not 0 <= bound <= most:
+        raise ConfigurationError(
+            f"{what} is {shown(bound)}, not a number of bytes from 0 to {most}",
+            hint=f"give {what} as an int, or leave it out",
+        )
+    return bound
 
 
 def checked_command(cmd: Any) -> str | tuple[str, ...]:
@@ -189,6 +211,34 @@ def checked_input(data: Any) -> bytes:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(cast(bytes, data))
     raise ConfigurationError("the data is neither bytes nor text", hint="give bytes or str")
+
+
+def require_fitting(arguments: Iterable[str], variables: Mapping[str, str]) -> None:
+    """Refuse a command that Linux would not start.
+
+    Args:
+        arguments: What a program in the sandbox is started with.
+        variables: Its whole environment.
+
+    Raises:
+        ConfigurationError: An argument or a variable is longer than Linux passes to a program.
+
+    Example: `require_fitting(["sh", "-c", line], spec.env)`
+    """
+    longest = max(len(argument.encode()) for argument in arguments)
+    if longest > ARGUMENT_LIMIT_BYTES:
+        raise ConfigurationError(
+            f"the command takes {longest} bytes in one argument, more than Linux passes to a program "
+            f"({ARGUMENT_LIMIT_BYTES})",
+            hint="write it to a file with files.write(), pass it as stdin, or use run_code() for code",
+        )
+    for name, value in variables.items():
+        if len(name.encode()) + len("=") + len(value.encode()) > ARGUMENT_LIMIT_BYTES:
+            raise ConfigurationError(
+                f"the variable {name} is longer than Linux passes to a program "
+                f"({ARGUMENT_LIMIT_BYTES} bytes)",
+                hint="write its value to a file with files.write()",
+            )
 
 
 def absolute_path(what: str, path: object, home: str) -> str:

@@ -22,6 +22,8 @@ from typing import Final
 __all__ = ["Watch", "watch"]
 
 LINGER_SECONDS: Final = 2.0
+SPARE_ENTRIES: Final = 64
+"""How many ended streams may stay in the heap beside as many as are live."""
 
 End = Callable[[], Awaitable[object]]
 
@@ -39,6 +41,11 @@ class Watch:
         """Stop keeping it. Idempotent, and from any thread."""
         if self.take() is not None:
             self._service.forget()
+
+    @property
+    def kept(self) -> bool:
+        """Whether nobody has cancelled it or called its end."""
+        return self._end is not None
 
     def take(self) -> End | None:
         """What to call, for the first who asks."""
@@ -90,6 +97,9 @@ class _Service:
             if not self._live:
                 self._heap.clear()
                 self._idle_since = time.monotonic()
+            elif len(self._heap) > 2 * self._live + SPARE_ENTRIES:
+                self._heap = [watch for watch in self._heap if watch.kept]
+                heapq.heapify(self._heap)
 
     def _serve(self) -> None:
         while (due := self._wait()) is not None:

@@ -31,9 +31,18 @@ class SyncFileSystem:
     def __repr__(self) -> str:
         return f"<SyncFileSystem of {self._files!r}>"
 
-    def read(self, path: str) -> bytes:
-        """The whole content of a file; at most 2 GiB, use `download` beyond."""
-        return self._loop.call(partial(self._files.read, path))
+    def read(self, path: str, *, max_bytes: int | None = None) -> bytes:
+        """The whole content of a file. Links are followed.
+
+        Args:
+            path: The file.
+            max_bytes: Refuse a larger one, having taken no more than this into memory. The default is
+                2 GiB, and nothing above that is read: `download` is for large files.
+
+        Raises:
+            FileSystemError: It is larger, or cannot be read.
+        """
+        return self._loop.call(partial(self._files.read, path, max_bytes=max_bytes))
 
     def write(self, path: str, data: bytes | str) -> None:
         """Create or replace a file; its parent must exist. Text is written as UTF-8."""

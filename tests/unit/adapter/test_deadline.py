@@ -7,6 +7,7 @@ import threading
 import anyio
 import pytest
 
+from sandboxio.adapter import watchdog
 from sandboxio.adapter.driver import DeadlineReached, Exit
 from sandboxio.errors import ExecutionTimeout, SandboxGone
 
@@ -139,3 +140,16 @@ async def test_the_thread_that_keeps_deadlines_ends_after_the_last_stream(
     with anyio.fail_after(5):
         while running():
             await anyio.sleep(0.01)
+
+
+def test_deadlines_of_ended_streams_are_forgotten_while_one_goes_on():
+    async def never():
+        raise AssertionError
+
+    service = watchdog._Service()
+    long_one = service.watch(600, never)
+    for _ in range(1000):
+        service.watch(300, never).cancel()
+    assert len(service._heap) <= 2 * service._live + watchdog.SPARE_ENTRIES
+    assert long_one in service._heap
+    long_one.cancel()

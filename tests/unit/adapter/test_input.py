@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from sandboxio.errors import ConfigurationError, ExecutionError
+from sandboxio.errors import ConfigurationError, ExecutionError, ExecutionTimeout
 from sandboxio.models import PIPE
 
 
@@ -109,3 +109,45 @@ async def test_an_interrupt_while_input_is_fed_stays_bare(make_sandbox, scripted
     sandbox, _ = make_sandbox(process)
     with pytest.raises(KeyboardInterrupt):
         await sandbox.run(["cat"], stdin=b"x")
+
+
+async def test_the_end_of_input_that_cannot_be_sent_is_kept_to_the_deadline(make_sandbox, scripted):
+    process = scripted(leader_exits=False, end_of_output=False)
+
+    async def stuck():
+        await anyio.sleep_forever()
+
+    process.send_eof = stuck
+    sandbox, _ = make_sandbox(process)
+    async with sandbox.stream(["cat"], stdin=PIPE, timeout=0.2) as stream:
+        with pytest.raises(ExecutionTimeout):
+            await stream.close_stdin()
+    assert process.kills
+
+
+async def test_a_cancelled_end_of_input_can_be_sent_again(make_sandbox, scripted):
+    process = scripted(echo=True)
+    send_eof = process.send_eof
+
+    async def stuck():
+        await anyio.sleep_forever()
+
+    process.send_eof = stuck
+    sandbox, _ = make_sandbox(process)
+    async with sandbox.stream(["cat"], stdin=PIPE, timeout=20) as stream:
+        with anyio.move_on_after(0.05) as scope:
+            await stream.close_stdin()
+        assert scope.cancelled_caught
+        process.send_eof = send_eof
+        await stream.close_stdin()
+        assert (await stream.wait()).exit_code == 0
+
+
+async def test_where_no_input_is_open_there_is_none_to_end(make_sandbox, scripted):
+    sandbox, _ = make_sandbox(scripted(echo=False))
+    async with sandbox.stream(["true"], stdin=PIPE) as stream:
+        await stream.wait()
+        await stream.close_stdin()
+    async with sandbox.stream(["true"]) as stream:
+        await stream.close_stdin()
+        assert (await stream.wait()).exit_code == 0

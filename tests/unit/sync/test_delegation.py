@@ -96,7 +96,7 @@ def test_files_are_handed_on() -> None:
     assert recorded.sandbox is not None
     assert recorded.sandbox.files.calls == [
         ("write", "a", b"1", {}),
-        ("read", "a", {}),
+        ("read", "a", {"max_bytes": None}),
         ("upload", "here", "there", {}),
         ("download", "there", "here", {}),
         ("ls", ".", {}),
@@ -105,7 +105,7 @@ def test_files_are_handed_on() -> None:
         ("exists", "a", {}),
         ("stat", "a", {}),
         ("rename", "a", "b", {}),
-        ("read", "missing", {}),
+        ("read", "missing", {"max_bytes": None}),
     ]
 
 

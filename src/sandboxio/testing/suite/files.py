@@ -133,6 +133,41 @@ class FilesTests(SuiteBase):
         assert not await sandbox.files.exists(f"{folder}/other")
         assert not await sandbox.files.exists(f"{folder}/other/below")
 
+    @needs(_FILES)
+    async def test_a_file_larger_than_was_asked_for_is_not_read(
+        self, sandbox: AsyncSandbox, folder: str
+    ) -> None:
+        await sandbox.files.write(f"{folder}/file", b"x" * 1000)
+        assert await sandbox.files.read(f"{folder}/file", max_bytes=1000) == b"x" * 1000
+        with pytest.raises(FileSystemError):
+            await sandbox.files.read(f"{folder}/file", max_bytes=999)
+        for bound in (-1, 1.5, True):
+            with pytest.raises(ConfigurationError):
+                await sandbox.files.read(f"{folder}/file", max_bytes=bound)  # type: ignore[arg-type]
+
+    @needs(_FILES, Capability.RUN_COMMAND)
+    async def test_a_link_does_not_hide_how_large_a_file_is(self, sandbox: AsyncSandbox, folder: str) -> None:
+        await sandbox.files.write(f"{folder}/file", b"x" * 1000)
+        await sandbox.run(self.cmd_symlink("file", f"{folder}/link"))
+        assert await sandbox.files.read(f"{folder}/link") == b"x" * 1000
+        with pytest.raises(FileSystemError):
+            await sandbox.files.read(f"{folder}/link", max_bytes=999)
+
+    @needs(_FILES, Capability.RUN_COMMAND)
+    async def test_a_linked_folder_is_a_way_to_what_it_holds(
+        self, sandbox: AsyncSandbox, folder: str
+    ) -> None:
+        files = sandbox.files
+        await files.mkdir(f"{folder}/real")
+        await sandbox.run(self.cmd_symlink("real", f"{folder}/link"))
+        await files.write(f"{folder}/link/written", b"1")
+        await files.mkdir(f"{folder}/link/made")
+        await files.mkdir(f"{folder}/link", parents=True)
+        await files.write(f"{folder}/file", b"2")
+        await files.rename(f"{folder}/file", f"{folder}/link/moved")
+        assert [entry.name for entry in await files.ls(f"{folder}/real")] == ["made", "moved", "written"]
+        assert await files.read(f"{folder}/link/moved") == b"2"
+
     @needs(_FILES, Capability.RUN_COMMAND)
     async def test_a_dangling_link_exists(self, sandbox: AsyncSandbox, folder: str) -> None:
         await sandbox.run(self.cmd_symlink("nowhere", f"{folder}/link"))

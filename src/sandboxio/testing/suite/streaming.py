@@ -164,6 +164,40 @@ class StreamingTests(SuiteBase):
         assert bytes(received) == data
 
     @needs(_STREAM)
+    async def test_two_writers_take_turns(self, sandbox: AsyncSandbox) -> None:
+        received = bytearray()
+        async with sandbox.stream(self.cmd_cat(), stdin=PIPE, timeout=60) as process:
+
+            async def feed() -> None:
+                async with anyio.create_task_group() as writers:
+                    writers.start_soon(process.write, b"a" * 300_000)
+                    writers.start_soon(process.write, b"b" * 300_000)
+                await process.close_stdin()
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(feed)
+                async for chunk in process:
+                    received += chunk.data
+        assert bytes(received) in (
+            b"a" * 300_000 + b"b" * 300_000,
+            b"b" * 300_000 + b"a" * 300_000,
+        )
+
+    @needs(_STREAM)
+    async def test_the_input_is_closed_however_late_it_is_read(self, sandbox: AsyncSandbox) -> None:
+        received = bytearray()
+        async with sandbox.stream(self.cmd_cat_later(4), stdin=PIPE, timeout=50) as process:
+            with anyio.move_on_after(0.3):
+                await process.write(b"a" * 400_000)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(process.close_stdin)
+                async for chunk in process:
+                    received += chunk.data
+            assert (await process.wait()).exit_code == 0
+        assert bytes(received) == b"a" * 400_000
+
+    @needs(_STREAM)
     async def test_closing_the_input_twice_is_no_error(self, sandbox: AsyncSandbox) -> None:
         async with sandbox.stream(self.cmd_cat(), stdin=PIPE, timeout=20) as process:
             await process.close_stdin()

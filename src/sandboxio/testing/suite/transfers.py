@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandboxio.errors import FileSystemError, PathNotFound
+from sandboxio.errors import ConfigurationError, FileSystemError, PathNotFound
 from sandboxio.models import Capability
 from sandboxio.protocols import AsyncSandbox
 from sandboxio.testing.suite.base import SuiteBase, names_in, needs
@@ -117,6 +117,42 @@ class TransferTests(SuiteBase):
         with pytest.raises(FileSystemError):
             await sandbox.files.download(folder, tmp_path / "local")
         assert names_in(tmp_path / "local") == ["mine"]
+
+    @needs(_TRANSFERS, Capability.RUN_COMMAND)
+    async def test_a_link_is_downloaded_as_what_it_leads_to(
+        self, sandbox: AsyncSandbox, folder: str, tmp_path: Path
+    ) -> None:
+        await sandbox.files.mkdir(f"{folder}/real")
+        await sandbox.files.write(f"{folder}/real/file", b"content")
+        await sandbox.run(self.cmd_symlink("real", f"{folder}/link"))
+        await sandbox.run(self.cmd_symlink("link/file", f"{folder}/short"))
+        await sandbox.files.download(f"{folder}/link", tmp_path / "tree")
+        await sandbox.files.download(f"{folder}/short", tmp_path / "file")
+        assert (tmp_path / "tree" / "file").read_bytes() == b"content"
+        assert (tmp_path / "file").read_bytes() == b"content"
+        assert names_in(tmp_path) == ["file", "tree"]
+
+    @needs(_TRANSFERS, Capability.RUN_COMMAND)
+    async def test_a_tree_is_uploaded_into_a_linked_folder(
+        self, sandbox: AsyncSandbox, folder: str, tmp_path: Path
+    ) -> None:
+        _plant(tmp_path / "tree")
+        await sandbox.files.mkdir(f"{folder}/real")
+        await sandbox.run(self.cmd_symlink("real", f"{folder}/link"))
+        await sandbox.files.upload(tmp_path / "tree", f"{folder}/link")
+        await sandbox.files.upload(tmp_path / "tree", f"{folder}/link/below")
+        await sandbox.files.download(f"{folder}/real/below", tmp_path / "below")
+        assert _census(tmp_path / "below") == _census(tmp_path / "tree")
+
+    @needs(_TRANSFERS)
+    @pytest.mark.parametrize("local", [".", "/", ".."])
+    async def test_a_download_needs_a_name_to_become(
+        self, sandbox: AsyncSandbox, folder: str, local: str
+    ) -> None:
+        await sandbox.files.write(f"{folder}/file", b"x")
+        for source in (folder, f"{folder}/file"):
+            with pytest.raises(ConfigurationError):
+                await sandbox.files.download(source, local)
 
     @needs(_TRANSFERS, Capability.RUN_COMMAND)
     async def test_a_link_that_stays_within_the_tree_is_downloaded(

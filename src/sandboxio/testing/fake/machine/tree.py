@@ -222,6 +222,7 @@ class FileTree:
 
     def _walk(self, path: str, *, follow: bool) -> Node:
         ahead = _parts(path)[::-1]
+        as_folder = path.endswith(("/", "/."))
         trail: list[Node] = [self.root]
         links = 0
         while ahead:
@@ -235,7 +236,7 @@ class FileTree:
             found = folder.entries.get(part)
             if found is None:
                 raise _refused(errno.ENOENT, path)
-            if isinstance(found, LinkNode) and (follow or ahead or path.endswith("/")):
+            if isinstance(found, LinkNode) and (follow or ahead or as_folder):
                 links += 1
                 if links > _LINK_LIMIT:
                     raise _refused(errno.ELOOP, path)
@@ -244,6 +245,8 @@ class FileTree:
                 ahead += _parts(found.target)[::-1]
                 continue
             trail.append(found)
+        if as_folder and not isinstance(trail[-1], FolderNode):
+            raise _refused(errno.ENOTDIR, path)
         return trail[-1]
 
 
