@@ -6,19 +6,23 @@ RUN := $(UV) run --no-sync
 # The theme announces its successor at every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test lint format site docs-serve errors bench wheels clean
+.PHONY: help setup demo test unit lint format site docs-serve errors bench wheels clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 setup: ## Make the environment
-	@$(UV) sync --quiet --frozen --all-extras --all-packages
+	@$(UV) sync --quiet --frozen --all-extras --all-packages --group dev
 
-demo: setup ## Run code in a real sandbox, and start an engine first where that can be done
+demo: ## Run code in a real sandbox, and start an engine first where that can be done
+	@$(UV) sync --quiet --frozen --inexact --extra docker
 	@$(RUN) python scripts/demo.py
 
-test: setup ## Run every test that can run here, and say what could not
-	$(RUN) pytest
+test: setup ## Run every test that can run here, for 20 minutes or more, and say what could not
+	$(RUN) python scripts/engine_image.py pytest
+
+unit: setup ## Run the tests that need nothing but Python, in a few minutes
+	$(RUN) pytest tests/unit tests/contract
 
 lint: setup ## Check style, types and import directions
 	$(RUN) ruff check

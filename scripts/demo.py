@@ -12,43 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import docker
-from docker.errors import DockerException, ImageNotFound
+from engine_image import DEFAULT_IMAGE, OFFLINE_IMAGE, VARIABLE, chosen_image, engine_answers, engine_has
 
 SCRIPTS = Path(__file__).resolve().parent
-DEFAULT_IMAGE = "python:3.12-slim"
-OFFLINE_IMAGE = "sandboxio/python:bookworm"
 
 
 def say(text: str) -> None:
     """Print one line of progress at once, before what comes next prints its own."""
     print(f"demo: {text}", flush=True)
-
-
-def engine_answers() -> bool:
-    """Tell whether an engine answers where docker looks for one."""
-    try:
-        client = docker.from_env(timeout=10)
-    except DockerException:
-        return False
-    try:
-        return bool(client.ping())
-    except (DockerException, OSError):
-        return False
-    finally:
-        client.close()
-
-
-def engine_has(image: str) -> bool:
-    """Tell whether the engine has an image already."""
-    client = docker.from_env(timeout=30)
-    try:
-        client.images.get(image)
-    except ImageNotFound:
-        return False
-    finally:
-        client.close()
-    return True
 
 
 def missing_command() -> str:
@@ -80,12 +51,12 @@ def start_engine() -> bool:
 
 def environment() -> dict[str, str]:
     """Return the demo's environment, with the offline image where only that one is there."""
-    chosen = dict(os.environ)
-    if "SBX_DOCKER_IMAGE" not in chosen and not engine_has(DEFAULT_IMAGE) and engine_has(OFFLINE_IMAGE):
-        say(f"{DEFAULT_IMAGE} is not on this engine, so {OFFLINE_IMAGE} is used. In your own shell:")
-        say(f"    export SBX_DOCKER_IMAGE={OFFLINE_IMAGE}")
-        chosen["SBX_DOCKER_IMAGE"] = OFFLINE_IMAGE
-    return chosen
+    image = chosen_image()
+    if image is None:
+        return dict(os.environ)
+    say(f"{DEFAULT_IMAGE} is not on this engine, so {image} is used. In your own shell:")
+    say(f"    export {VARIABLE}={image}")
+    return {**os.environ, VARIABLE: image}
 
 
 def main(arguments: list[str]) -> int:

@@ -60,7 +60,7 @@ gather_wheels() {
     local kept=${SBX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sandboxio}/wheels-$python_version
     local pins=$context/pins.txt
     mkdir -p "$kept" "$context/wheels"
-    scripts/uv.sh export --quiet --frozen --no-default-groups --extra mcp --extra e2b --no-emit-workspace \
+    scripts/uv.sh export --quiet --frozen --extra mcp --extra e2b --no-emit-workspace \
         --format requirements.txt --output-file "$pins" >/dev/null
     python3 -m venv "$context/pip" || fail 'python3 needs its venv module'
     local download=("$context/pip/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps

@@ -35,7 +35,7 @@ timeout -k 10 "$BOUND_S" docker run "${options[@]}" "$IMAGE" sh -euc '
     python3 -m venv /tools
     /tools/bin/pip install --quiet --disable-pip-version-check uv
     export PATH=/tools/bin:$PATH UV_PYTHON=/usr/bin/python3 UV_PYTHON_DOWNLOADS=never
-    uv sync --quiet --frozen --all-packages --all-extras --no-default-groups --group test
+    uv sync --quiet --frozen --all-packages --all-extras --group test
     uv pip uninstall --quiet --python .venv/bin/python langsmith # its plugin crashes this version at exit
     uv run --no-sync python -VV
     exec uv run --no-sync pytest -q -m "not docker and not gvisor and not bwrap and not bench" "$@"

@@ -32,13 +32,13 @@ EXAMPLE_TARGET: Final = "docker://python:3.12-slim"
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra, in a checkout of the project.
+    """The command that installs an extra, in a checkout of the project, and removes no other.
 
     The names on the public registry are not ours before a release, so no command takes them from there.
 
     Example: `install_command("mcp")`
     """
-    return f"uv sync --extra {extra}"
+    return f"uv sync --inexact --extra {extra}"
 
 
 @dataclass(frozen=True, slots=True)

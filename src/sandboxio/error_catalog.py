@@ -87,7 +87,8 @@ CATALOG: Final[Mapping[str, CatalogEntry]] = MappingProxyType(
                 "A dependency of the adapter is missing or broken.",
             ),
             fixes=(
-                "Run the install command in the error's hint.",
+                "In the checkout, run the install command in the error's hint.",
+                "In a project of your own beside it, run `uv add --editable ../sandboxio --extra NAME`.",
                 "Run `sandboxio doctor` to see what is installed.",
             ),
             example="try:\n"

@@ -33,7 +33,7 @@ def test_an_install_command_names_an_extra_that_installs_the_backend(row: KnownB
         assert row.one_shot_command is None
         return
     assert any(requirement.startswith(f"{row.distribution}==") for requirement in EXTRAS[row.extra])
-    assert row.install_command == f"uv sync --extra {row.extra}"
+    assert row.install_command == f"uv sync --inexact --extra {row.extra}"
     assert row.one_shot_command == f'uvx --from ".[{row.extra}]" sandboxio demo'
 
 

@@ -215,7 +215,7 @@ def test_what_is_not_installed_comes_with_its_command(install: Install) -> None:
     install()
     report = doctor()
     assert report.ok
-    assert report.not_installed == {"docker": "uv sync --extra docker", "e2b": "uv sync --extra e2b"}
+    assert report.not_installed == {"docker": "uv sync --inexact --extra docker", "e2b": "uv sync --inexact --extra e2b"}
 
 
 def test_the_report_is_plain_json(install: Install) -> None:

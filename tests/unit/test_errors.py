@@ -28,10 +28,10 @@ CONCRETE = [cls for cls in ERRORS if cls.code]
 
 
 def test_a_message_has_three_lines() -> None:
-    error = BackendNotInstalled("the backend acme is not installed", hint="uv sync --extra acme")
+    error = BackendNotInstalled("the backend acme is not installed", hint="uv sync --inexact --extra acme")
     assert str(error) == (
         "[SBX_E1002] the backend acme is not installed\n"
-        "Fix: uv sync --extra acme\n"
+        "Fix: uv sync --inexact --extra acme\n"
         "Docs: https://docs.sandboxio.dev/errors/SBX_E1002"
     )
 

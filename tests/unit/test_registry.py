@@ -140,13 +140,13 @@ def test_an_unknown_name_lists_what_is_there_and_how_to_get_more() -> None:
     registry = Registry(Environment(entry_point("acme", f"{HERE}:AcmeBackend")))
     with pytest.raises(BackendNotFound, match="nope is not known; installed: acme") as caught:
         registry.backend_class("nope")
-    assert "uv sync --extra docker" in caught.value.hint
+    assert "uv sync --inexact --extra docker" in caught.value.hint
 
 
 def test_a_known_backend_without_its_distribution_tells_the_command() -> None:
     with pytest.raises(BackendNotInstalled, match="sandboxio-docker") as caught:
         Registry(Environment()).backend_class("docker")
-    assert caught.value.hint == "uv sync --extra docker"
+    assert caught.value.hint == "uv sync --inexact --extra docker"
 
 
 def test_a_provider_without_an_adapter_is_not_promised() -> None:
@@ -179,7 +179,7 @@ def test_a_broken_known_backend_tells_its_command(broken_module: Callable[[str],
     registry = Registry(Environment(entry_point("docker", f"{module}:Backend")))
     with pytest.raises(BackendNotInstalled) as caught:
         registry.backend_class("docker")
-    assert caught.value.hint == "uv sync --extra docker"
+    assert caught.value.hint == "uv sync --inexact --extra docker"
 
 
 @pytest.mark.parametrize("attribute", ["Missing", "AcmeBackend.Missing", "NoBackend", "a_function"])

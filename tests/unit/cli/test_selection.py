@@ -54,7 +54,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, Backend]:
     def backend_for(target: str) -> Any:
         name = target.removesuffix("://")
         if name not in installed:
-            raise BackendNotInstalled(f"{name} is not installed", hint=f"uv sync --extra {name}")
+            raise BackendNotInstalled(f"{name} is not installed", hint=f"uv sync --inexact --extra {name}")
         return installed[name]
 
     monkeypatch.setattr(sandboxio, "backend_for", backend_for)
@@ -115,7 +115,7 @@ def test_on_the_bare_distribution_both_commands_are_printed(
 ) -> None:
     assert main(["demo"]) == 1
     captured = capsys.readouterr()
-    assert "Fix: uv sync --extra docker\n" in captured.err
+    assert "Fix: uv sync --inexact --extra docker\n" in captured.err
     assert captured.err.endswith('\nOr without installing anything: uvx --from ".[docker]" sandboxio demo\n')
     assert captured.out == ""
 
@@ -125,7 +125,7 @@ def test_they_are_part_of_the_document(
 ) -> None:
     assert main(["demo", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["error"]["hint"] == "uv sync --extra docker"
+    assert document["error"]["hint"] == "uv sync --inexact --extra docker"
     assert document["one_shot_command"] == 'uvx --from ".[docker]" sandboxio demo'
 
 

@@ -101,7 +101,7 @@ def test_without_the_framework_the_command_that_installs_it_is_told(name, monkey
         monkeypatch.setitem(sys.modules, submodule, None)
     with pytest.raises(sandboxio.ConfigurationError) as caught:
         module(name).make_code_tool(sandboxio.create)
-    assert caught.value.hint == f"uv sync --extra {name.replace('_', '-')}"
+    assert caught.value.hint == f"uv sync --inexact --extra {name.replace('_', '-')}"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -245,7 +245,7 @@ def test_without_the_sdk_the_install_command_is_told() -> None:
         timeout=BOUND,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "uv sync --extra mcp" in done.stderr
+    assert "uv sync --inexact --extra mcp" in done.stderr
     assert "Traceback" not in done.stderr
 
 
