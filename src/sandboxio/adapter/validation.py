@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_SECONDS: Final = 100 * 365.25 * 24 * 3600
 
 ARGUMENT_LIMIT_BYTES: Final = 128 * 1024 - 1
@@ -118,10 +120,10 @@ def checked_environment(what: str, variables: Mapping[str, str] | None) -> dict[
     checked: dict[str, str] = {}
     for name, value in _items(what, variables):
         name = _checked_text(f"a name in {what}", name)
-        if not name or "=" in name:
+        if not _VARIABLE.fullmatch(name):  # some shells drop any other name without a word
             raise ConfigurationError(
-                f"{what} holds a name that is empty or contains '='",
-                hint=f"use names such as API_TOKEN in {what}",
+                f"{what} holds the name {shown(name)}, which no shell takes for a variable",
+                hint="use letters, digits and _, and no digit first; or set it with `env NAME=VALUE program`",
             )
         checked[name] = _checked_text(f"the value of {name} in {what}", value)
     return checked

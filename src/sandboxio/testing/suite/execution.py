@@ -151,8 +151,17 @@ class ExecutionTests(SuiteBase):
     @needs(_RUN)
     @pytest.mark.parametrize(
         "env",
-        [{"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"A\0": "x"}],
-        ids=["empty", "equals", "nul", "nul-name"],
+        [
+            {"": "x"},
+            {"A=B": "x"},
+            {"A": "x\0"},
+            {"A\0": "x"},
+            {"a.b": "x"},
+            {"x-y": "x"},
+            {"1A": "x"},
+            {"É": "x"},
+        ],
+        ids=["empty", "equals", "nul", "nul-name", "dot", "dash", "digit", "not-ascii"],
     )
     async def test_what_cannot_be_a_variable_is_refused(
         self, sandbox: AsyncSandbox, env: dict[str, str]
