@@ -6,7 +6,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import Awaitable, Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import Event, Thread, get_ident
 from typing import Final, Generic, TypeVar
@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 _ANSWER_SECONDS: Final = 1.0
 """How long a loop that is not blocked may take to answer."""
+
+_LOOK_SECONDS: Final = 0.5
+"""How long a caller waits at a time: a signal does not wake a thread that was only about to wait."""
 
 
 class LoopThread:
@@ -72,6 +75,7 @@ class _State:
     def __init__(self) -> None:
         self.served = "a synchronous sandbox"
         self.stopped = False
+        self._ended = False
         self._process = os.getpid()
         self._ready = Event()
         self._failure: Exception | None = None
@@ -92,7 +96,7 @@ class _State:
 
     @property
     def alive(self) -> bool:
-        return not self.stopped and self._thread.is_alive()
+        return not self.stopped and not self._ended and self._thread.is_alive()
 
     def _run(self) -> None:
         # What a call raises has reached its caller through the portal, even where it ends the loop
@@ -111,8 +115,11 @@ class _State:
         self._over = anyio.Event()
         async with BlockingPortal() as self._portal:
             self._ready.set()
-            if not self.stopped:  # it may have come up too late
-                await self._over.wait()
+            try:
+                if not self.stopped:  # it may have come up too late
+                    await self._over.wait()
+            finally:
+                self._ended = True  # before the portal refuses calls, and long before the thread has gone
             await self._portal.stop(cancel_remaining=True)
 
     def call(self, function: Callable[[], Awaitable[T]]) -> T:
@@ -130,7 +137,7 @@ class _State:
             raise _closed()
         call = _Call(function)
         try:
-            return self._portal.start_task_soon(call.run).result()
+            return _result(self._portal.start_task_soon(call.run))
         except CancelledError:  # the loop was stopped by another thread
             raise _closed() from None
         except RuntimeError:
@@ -201,6 +208,16 @@ class _Call(Generic[T]):
         if self._scope is not None:
             self._scope.cancel()
         self.answered.set()
+
+
+def _result(future: Future[T]) -> T:
+    try:
+        while not future.done():
+            with suppress(TimeoutError):
+                future.exception(_LOOK_SECONDS)
+        return future.result()
+    finally:
+        del future  # else an exception would refer to itself, by way of this frame
 
 
 def _not_started() -> CreationError:

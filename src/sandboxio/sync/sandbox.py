@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sandboxio.api import enter
+from sandboxio.errors import SandboxGone
 from sandboxio.models import Capability, ExecResult, IsolationTier, Pipe
 from sandboxio.release import warn_orphaned
 from sandboxio.sync.files import SyncFileSystem
@@ -198,7 +199,11 @@ class SyncSandbox:
     ) -> bool | None:
         try:
             if self._loop.alive:
-                return self._loop.call(partial(self._sandbox.__aexit__, exc_type, exc, traceback))
+                try:
+                    return self._loop.call(partial(self._sandbox.__aexit__, exc_type, exc, traceback))
+                except SandboxGone:
+                    if self._loop.alive:  # else it has ended since the look above
+                        raise
             if self._owned and not self._ended:
                 warn_orphaned(self.id, self.backend, "the loop that held it has ended")
             return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -40,6 +42,24 @@ def test_an_interrupt_during_a_call_ends_what_it_had_started(
         assert recorded.log == ["tree ended"]
         thread.join(10)
         assert sandbox.run(["ls"]).ok
+
+
+def test_an_interrupt_that_wakes_nobody_is_noticed() -> None:
+    recorded, backend = scripted()
+
+    def interrupt() -> None:
+        assert recorded.sandbox is not None
+        if recorded.sandbox.hanging.wait(10):
+            time.sleep(0.1)  # until the other thread waits
+            _thread.interrupt_main()  # as a signal that arrives just before a thread begins to wait
+
+    thread = threading.Thread(target=interrupt)
+    with sandboxio.create_sync(backend) as sandbox:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            sandbox.run("hang")
+        assert recorded.log == ["tree ended"]
+        thread.join(10)
 
 
 def test_an_interrupt_is_not_kept_waiting_by_a_loop_that_is_blocked() -> None:

@@ -92,6 +92,23 @@ def test_what_breaks_the_loop_reaches_the_caller_and_is_printed_nowhere(
     assert capfd.readouterr().err == ""
 
 
+def test_a_loop_that_broke_is_not_used_while_its_thread_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, backend = scripted()
+
+    def break_down() -> None:
+        raise Fatal
+
+    def use() -> None:
+        with sandboxio.create_sync(backend) as sandbox:
+            with pytest.raises(Fatal):
+                sandbox.run(cast("Any", break_down))
+            wait_until(lambda: our_threads() == [])
+            monkeypatch.setattr(threading.Thread, "is_alive", lambda self: True)
+
+    with pytest.warns(OrphanedSandboxWarning, match="the loop that held it has ended"):
+        use()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_is_told_instead_of_hanging() -> None:
