@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import anyio
 import pytest
@@ -11,9 +11,10 @@ from adapter_suite import create, settled
 from e2b_code_interpreter import AsyncSandbox
 from e2b_server.faults import Fault, Refuse, Silence
 from e2b_server.server import E2BServer
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sandboxio.errors import ConnectError, CreateTimeout, CreationError, SandboxError, SandboxGone
-from sandboxio_e2b import E2BBackend, managed
+from sandboxio_e2b import E2BBackend, inventory, managed
 from sandboxio_e2b.account import api_options
 
 pytestmark = [pytest.mark.e2b, pytest.mark.docker, pytest.mark.anyio]
@@ -29,6 +30,8 @@ NOT_E2B = [
     '[{"sandboxID": 1}]',
     '[{"sandboxID": "i1", "metadata": []}]',
     "{}",
+    '{"items": []}',
+    '""',
     "",
     "[" * 100_000,
 ]
@@ -52,51 +55,41 @@ def answering(body: str) -> Refuse:
     return Refuse(200, body=body, kind="application/json")
 
 
-class Pages:
-    """A paginator of the SDK's that forgets what it was asked for."""
+@dataclass(frozen=True)
+class Forgetful:
+    """The list is given without its filter: every sandbox of the account.
 
-    answer: ClassVar[list[Any]] = []
-    asked: ClassVar[int] = 0
-    endless: ClassVar[bool] = False
+    Attributes:
+        endless: Each page says that another one follows.
+    """
 
-    def __init__(self) -> None:
-        self.has_next = True
+    endless: bool = False
 
-    async def next_items(self) -> list[Any]:
-        """The same page, whatever was asked for."""
-        await anyio.sleep(0)
-        Pages.asked += 1
-        self.has_next = self.endless
-        return self.answer
+    async def play(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application forget what it was asked for."""
 
+        async def telling(message: Message) -> None:
+            if self.endless and message["type"] == "http.response.start":
+                kept = [header for header in message["headers"] if header[0].lower() != b"x-next-token"]
+                message = {**message, "headers": [*kept, (b"x-next-token", b"more")]}
+            await send(message)
 
-@pytest.fixture
-async def forgetful(foreign: str, monkeypatch: pytest.MonkeyPatch) -> type[Pages]:
-    """A list without its filter: every sandbox of the account, the foreign one among them."""
-    found: list[Any] = []
-    pages = AsyncSandbox.list()
-    while pages.has_next:
-        found += await pages.next_items()
-    assert foreign in {info.sandbox_id for info in found}
-    monkeypatch.setattr(Pages, "answer", found)
-    monkeypatch.setattr(Pages, "asked", 0)
-    monkeypatch.setattr(AsyncSandbox, "list", lambda *_, **__: Pages())
-    return Pages
+        await app({**scope, "query_string": b""}, receive, telling)
 
 
 async def test_a_list_that_ignores_its_filter_shows_and_ends_nothing_of_others(
-    e2b_server: E2BServer, foreign: str, forgetful: type[Pages]
+    e2b_server: E2BServer, foreign: str
 ) -> None:
     backend = E2BBackend()
-    assert foreign not in {each.id for each in await backend.list_managed()}
-    await managed.kill_created(
-        "no-such-creation", api_options(backend.config, request_timeout=20), answered=True
-    )
-    with e2b_server.misbehave(Fault("create", Refuse(500))), pytest.raises(CreationError):
-        await create()
-    with e2b_server.misbehave(Fault("create", Silence())), pytest.warns(), pytest.raises(CreateTimeout):
-        await create(create_timeout=1)
-    assert forgetful.asked
+    options = api_options(backend.config, request_timeout=20)
+    with e2b_server.misbehave(Fault("list", Forgetful())):
+        assert foreign in {each.sandbox_id for each in await inventory.list_labelled({}, options)}
+        assert foreign not in {each.id for each in await backend.list_managed()}
+        await managed.kill_created("no-such-creation", options, answered=True)
+        with e2b_server.misbehave(Fault("create", Refuse(500))), pytest.raises(CreationError):
+            await create()
+        with e2b_server.misbehave(Fault("create", Silence())), pytest.warns(), pytest.raises(CreateTimeout):
+            await create(create_timeout=1)
     assert foreign in await settled(e2b_server)
 
 
@@ -119,9 +112,7 @@ async def test_what_is_no_id_is_sent_nowhere(e2b_server: E2BServer, sandbox_id: 
     assert e2b_server.requests["any"] == before
 
 
-@pytest.mark.parametrize(
-    "body", [text for text in NOT_E2B if text not in ("[]", "{}")], ids=lambda text: text[:20]
-)
+@pytest.mark.parametrize("body", [text for text in NOT_E2B if text != "[]"], ids=lambda text: text[:20])
 async def test_a_list_that_is_none_is_a_connect_error_and_no_crash(e2b_server: E2BServer, body: str) -> None:
     backend = E2BBackend()
     with e2b_server.misbehave(Fault("list", answering(body))), anyio.fail_after(20):
@@ -142,11 +133,26 @@ async def test_a_description_that_is_none_is_a_connect_error(e2b_server: E2BServ
                 await call("i0123456789")
 
 
-async def test_a_list_without_end_ends(
-    e2b_server: E2BServer, forgetful: type[Pages], monkeypatch: pytest.MonkeyPatch
+async def test_what_carries_the_labels_is_found_on_every_page(
+    e2b_server: E2BServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetful, "endless", True)
-    with anyio.fail_after(20), pytest.raises(ConnectError, match="no end"):
+    options = api_options(E2BBackend().config, request_timeout=20)
+    query = {"group": "a b&c=d/é"}
+    made = [await AsyncSandbox.create(timeout=60, metadata={**query, "n": str(n)}) for n in range(3)]
+    monkeypatch.setattr(inventory, "_PAGE_SIZE", 2)
+    asked = e2b_server.requests["list"]
+    found = await inventory.list_labelled(query, options)
+    assert sorted(each.sandbox_id for each in found) == sorted(each.sandbox_id for each in made)
+    assert e2b_server.requests["list"] == asked + 2
+    for each in made:
+        await each.kill()
+    assert await inventory.list_labelled(query, options) == []
+
+
+async def test_a_list_without_end_ends(e2b_server: E2BServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "_MOST_PAGES", 20)
+    endless = Fault("list", Forgetful(endless=True))
+    with e2b_server.misbehave(endless), anyio.fail_after(20), pytest.raises(ConnectError, match="no end"):
         await E2BBackend().list_managed()
 
 
@@ -171,7 +177,7 @@ async def test_an_unknown_error_of_the_sdk_is_one_of_ours(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("nextToken")
 
-    monkeypatch.setattr(AsyncSandbox, "list", broken)
+    monkeypatch.setattr(inventory, "get_api_client", broken)
     with pytest.raises(SandboxError):
         await E2BBackend().list_managed()
     assert any(check.status == "failed" for check in await E2BBackend().diagnose())

@@ -16,13 +16,17 @@ import httpx
 import pytest
 from connectrpc.errors import ConnectError as RpcError
 from e2b import exceptions
+from e2b.api import handle_api_exception
+from e2b.api.client.api.sandboxes import get_v2_sandboxes
+from e2b.api.client.models import ListedSandbox
+from e2b.api.client.types import Response
+from e2b.api.client_async import get_api_client
 from e2b.connection_config import ApiParams
 from e2b.sandbox.commands.main import ProcessInfo
 from e2b.sandbox.filesystem.filesystem import AsyncFileStreamReader
 from e2b.sandbox.sandbox_api import SandboxLifecycle, SandboxNetworkOpts
 from e2b.sandbox_async.commands.command import Commands
 from e2b.sandbox_async.filesystem.filesystem import Filesystem
-from e2b.sandbox_async.paginator import AsyncSandboxPaginator
 from e2b_code_interpreter import AsyncSandbox, Context
 from e2b_code_interpreter.constants import JUPYTER_PORT
 from e2b_code_interpreter.models import aextract_exception
@@ -70,10 +74,12 @@ def accepts(function: Callable[..., Any], *positional: str, **keywords: Any) -> 
         (AsyncSandbox._cls_connect_sandbox, ("sandbox_id",), {"timeout", *OPTIONS}),
         (AsyncSandbox._cls_kill, ("sandbox_id",), OPTIONS),
         (AsyncSandbox._cls_get_info, ("sandbox_id",), OPTIONS),
-        (AsyncSandbox.list, (), {"query", *OPTIONS}),
+        (get_v2_sandboxes.asyncio_detailed, (), {"client", "metadata", "limit", "next_token"}),
+        (handle_api_exception, ("e",), set()),
+        (get_api_client, ("config",), set()),
+        (e2b.ConnectionConfig, (), OPTIONS),
         (AsyncSandbox.kill, (), {"request_timeout"}),
         (AsyncSandbox.is_running, (), {"request_timeout"}),
-        (AsyncSandboxPaginator.next_items, (), set()),
         (AsyncSandbox.create_code_context, (), {"cwd", "language", "request_timeout"}),
         (AsyncSandbox.list_code_contexts, (), set()),
         (AsyncSandbox.restart_code_context, ("context",), set()),
@@ -101,7 +107,6 @@ def accepts(function: Callable[..., Any], *positional: str, **keywords: Any) -> 
         (e2b.AsyncCommandHandle.close_stdin, (), set()),
         (Filesystem.read, ("path",), {"format", "stream_idle_timeout"}),
         (Filesystem.write, ("path", "data"), {"user"}),
-        (Filesystem.list, ("path",), {"depth"}),
         (Filesystem.get_info, ("path",), {"request_timeout"}),
         (Filesystem.make_dir, ("path",), set()),
         (Filesystem.remove, ("path",), set()),
@@ -130,7 +135,7 @@ def test_what_is_called_takes_what_it_is_given(
         AsyncSandbox._cls_kill,
         AsyncSandbox._cls_get_info,
         AsyncSandbox.is_running,
-        AsyncSandboxPaginator.next_items,
+        get_v2_sandboxes.asyncio_detailed,
         AsyncSandbox.create_code_context,
         AsyncSandbox.list_code_contexts,
         AsyncSandbox.restart_code_context,
@@ -143,7 +148,6 @@ def test_what_is_called_takes_what_it_is_given(
         e2b.AsyncCommandHandle.close_stdin,
         Filesystem.read,
         Filesystem.write,
-        Filesystem.list,
         Filesystem.get_info,
         Filesystem.make_dir,
         Filesystem.remove,
@@ -156,9 +160,15 @@ def test_what_is_awaited_can_be(function: Callable[..., Any]) -> None:
     assert inspect.iscoroutinefunction(function)
 
 
-def test_a_listing_comes_in_pages() -> None:
-    assert not inspect.iscoroutinefunction(AsyncSandbox.list)
-    assert isinstance(AsyncSandboxPaginator.has_next, property)
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (ListedSandbox, {"sandbox_id", "metadata", "started_at", "end_at", "state"}),
+        (Response, {"status_code", "content", "headers", "parsed"}),
+    ],
+)
+def test_a_listing_tells_what_is_read_in_it(kind: type[Any], fields: set[str]) -> None:
+    assert fields <= kind.__annotations__.keys()
 
 
 @pytest.mark.parametrize("name", ["connect", "kill", "get_info"])
@@ -211,7 +221,6 @@ def test_the_address_of_the_code_interpreter_is_built_from_what_the_sdk_knows() 
             e2b.SandboxInfo,
             {"sandbox_id", "template_id", "name", "metadata", "started_at", "end_at", "state"},
         ),
-        (e2b.SandboxQuery, {"metadata"}),
         (e2b.EntryInfo, {"name", "type", "size", "mode", "modified_time", "symlink_target"}),
         (e2b.CommandExitException, {"stdout", "stderr", "exit_code", "error"}),
         (e2b.CommandResult, {"stdout", "exit_code"}),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from e2b_code_interpreter import AsyncSandbox
 
-from sandboxio.adapter.driver import CodePort, FilePort, ProcessPort
 from sandboxio.errors import SandboxError
 from sandboxio.models import Capability, Resources
 from sandboxio_e2b.code import E2BCode
@@ -36,7 +35,7 @@ _PROBE_SECONDS: Final = 5.0
 
 
 class E2BDriver:
-    """The driver of one microVM.
+    """The driver of one microVM; see `sandboxio.adapter.driver.Driver`.
 
     Args:
         native: The SDK's sandbox.
@@ -44,6 +43,12 @@ class E2BDriver:
         key: What the numbers of its executions are sealed with.
         template: The template's name.
         env: Variables of every execution; `None` if they are not known, as after a connect.
+
+    Attributes:
+        code: Where the template has a code interpreter; elsewhere code is fed to `python3`.
+        capabilities: What this sandbox can do: it keeps no contexts without a code interpreter.
+        limits: The template's, which are not known here.
+        native: The SDK's `AsyncSandbox`, outside this library's version promise.
     """
 
     def __init__(
@@ -55,10 +60,11 @@ class E2BDriver:
         template: str,
         env: Mapping[str, str] | None,
     ) -> None:
-        self._native = native
-        self._facts = facts
-        self._template = template
-        self._processes = E2BProcesses(
+        self.native = native
+        self.home = facts.home
+        self.template = template
+        self.limits = Resources()
+        self.processes = E2BProcesses(
             native,
             home=facts.home,
             user_home=facts.user_home,
@@ -67,60 +73,22 @@ class E2BDriver:
             key=key,
             destroy=self.destroy,
         )
-        self._files = E2BFiles(native, self._processes, facts.owner)
+        self.files = E2BFiles(native, self.processes, facts.owner)
         self._contexts = Contexts(native, facts.home)
-        self._code = (
-            E2BCode(native, self._processes, self._contexts, env or {}) if facts.interprets_code else None
-        )
+        self.code: E2BCode | None = None
+        self.capabilities = ALL_CAPABILITIES & ~Capability.STATEFUL_CODE
+        if facts.interprets_code:
+            self.code = E2BCode(native, self.processes, self._contexts, env or {})
+            self.capabilities = ALL_CAPABILITIES
         self._ended = False
-
-    @property
-    def capabilities(self) -> Capability:
-        """What this sandbox can do."""
-        return ALL_CAPABILITIES if self._code is not None else ALL_CAPABILITIES & ~Capability.STATEFUL_CODE
-
-    @property
-    def processes(self) -> ProcessPort:
-        """Commands."""
-        return self._processes
-
-    @property
-    def code(self) -> CodePort | None:
-        """Code, where the template has a code interpreter; elsewhere it is fed to `python3`."""
-        return self._code
-
-    @property
-    def files(self) -> FilePort:
-        """Files."""
-        return self._files
-
-    @property
-    def home(self) -> str:
-        """The working folder."""
-        return self._facts.home
-
-    @property
-    def template(self) -> str:
-        """The template's name."""
-        return self._template
-
-    @property
-    def limits(self) -> Resources:
-        """The template's, which are not known here."""
-        return Resources()
-
-    @property
-    def native(self) -> Any:
-        """The SDK's `AsyncSandbox`, outside this library's version promise."""
-        return self._native
 
     async def alive(self) -> bool:
         """Whether the sandbox answers."""
-        return await self._native.is_running(request_timeout=_PROBE_SECONDS)
+        return await self.native.is_running(request_timeout=_PROBE_SECONDS)
 
     async def destroy(self) -> None:
         """End the sandbox. One that has ended is success."""
-        await self._native.kill(request_timeout=_PROBE_SECONDS)
+        await self.native.kill(request_timeout=_PROBE_SECONDS)
         self._ended = True
 
     async def detach(self) -> None:

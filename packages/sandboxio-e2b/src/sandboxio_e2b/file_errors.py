@@ -28,6 +28,8 @@ _PHRASES: Final = (
     ("already exists", "exists already", "remove it first, or use mkdir(parents=True)"),
     ("file exists", "exists already", "remove it first, or use mkdir(parents=True)"),
     ("file name too long", "has a part that is too long", "use at most 255 bytes for each part"),
+    ("too many levels of symbolic links", "leads through a circle of links", "remove one of the links"),
+    ("too many links", "leads through a circle of links", "remove one of the links"),
 )
 _MISSING: Final = "no such file or directory"
 _TOOL_MISSING_CODE: Final = 127
@@ -39,8 +41,16 @@ def explained(path: str) -> Generator[None]:
 
     Raises:
         PathNotFound: It or its parent does not exist.
-        FileSystemError: It is of another kind, may not be used, or there is no space.
+        FileSystemError: It is of another kind, may not be used, or there is no space. Or it is no UTF-8,
+            which cannot be sent.
     """
+    try:
+        path.encode()
+    except UnicodeEncodeError as exc:
+        raise FileSystemError(
+            f"{path!r} is no UTF-8, and E2B takes no other paths",
+            hint="rename it with run(), where the shell can match it: mv name-* name",
+        ) from exc
     try:
         yield
     except SandboxNotFoundException:
@@ -75,12 +85,12 @@ def tool_error(path: str, program: str, code: int, reason: str) -> SandboxError:
             f"the template has no {program}, which this operation on {path!r} needs",
             hint=f"use a template that contains {program}",
         )
-    return _file_error(path, reason)
+    return _file_error(path, _without(path, reason))
 
 
-def _without(path: str, exc: Exception) -> str:
+def _without(path: str, reason: object) -> str:
     """The reason alone: a path can be named like one."""
-    return str(exc).replace(path, "")
+    return str(reason).replace(path, "")
 
 
 def _file_error(path: str, reason: str) -> FileSystemError:

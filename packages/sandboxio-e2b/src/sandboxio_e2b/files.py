@@ -1,8 +1,8 @@
 """Files over the SDK's own interface, which is looser than ours.
 
-It makes missing parents, removes what is not there and whole trees unasked, and tells a link's target
-for the link. So what must not be is looked for first, and a new content is put in its place by a rename.
-A whole directory goes through a tar archive in a file of the sandbox, since output is no way for it.
+It makes missing parents, removes what is not there and whole trees unasked, and follows no link. So
+what must not be is looked for first, and a new content is put in its place by a rename. A whole
+directory goes through a tar archive in a file of the sandbox, since output is no way for it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from sandboxio.adapter.driver import ReadStream, TreeStream
 from sandboxio.errors import FileSystemError, PathNotFound
 from sandboxio.models import FileInfo
 from sandboxio.release import bounded
-from sandboxio_e2b.file_errors import explained, is_a_directory, tool_error
+from sandboxio_e2b.file_errors import explained, is_a_directory
+from sandboxio_e2b.listing import LISTING_LIMIT_BYTES, find_command, read_listing
+from sandboxio_e2b.places import followed, located, not_a_directory
 from sandboxio_e2b.process import E2BProcesses
 from sandboxio_e2b.tool import run_tool
 
 __all__ = ["E2BFiles"]
 
 _DEFAULT_MODE: Final = 0o644
+_LINK_MODE: Final = 0o777  # Linux knows no other
 _TEMPORARY: Final = "/tmp"  # noqa: S108 -- in the sandbox, under a name that cannot be guessed
 _CLEANUP_SECONDS: Final = 5.0
 
@@ -69,7 +72,7 @@ class E2BFiles:
 
     Args:
         native: The SDK's sandbox.
-        processes: How tar and chmod are run in it.
+        processes: How find, tar and chmod are run in it.
         owner: The uid and gid of what is written.
     """
 
@@ -87,6 +90,7 @@ class E2BFiles:
     @asynccontextmanager
     async def open_read(self, path: str) -> AsyncGenerator[ReadStream]:
         """See `FilePort.open_read`."""
+        path = await self._located(path)
         with explained(path):
             reader = await self._files.read(path, format="stream", stream_idle_timeout=0)
         async with reader:
@@ -94,6 +98,7 @@ class E2BFiles:
 
     async def write(self, path: str, data: AsyncIterator[bytes], size: int, mode: int) -> None:
         """See `FilePort.write`. A link at `path` is replaced, not followed."""
+        path = await self._located(path)
         await self._require_directory(posixpath.dirname(path))
         if await self._is_directory(path):
             raise is_a_directory(path)
@@ -108,6 +113,7 @@ class E2BFiles:
     @asynccontextmanager
     async def open_tree(self, path: str) -> AsyncGenerator[TreeStream]:
         """See `FilePort.open_tree`."""
+        path = await self._located(path)
         await self._require_directory(path)
         archive = f"{_TEMPORARY}/.{secrets.token_hex(12)}.tar"
         async with self._removed(archive):
@@ -117,6 +123,7 @@ class E2BFiles:
 
     async def write_tree(self, path: str, archive: AsyncIterator[bytes]) -> None:
         """See `FilePort.write_tree`."""
+        path = await self._located(path)
         await self._require_directory(path)
         name = f"{_TEMPORARY}/.{secrets.token_hex(12)}.tar"
         async with self._removed(name):
@@ -126,16 +133,20 @@ class E2BFiles:
 
     async def list(self, path: str) -> tuple[FileInfo, ...]:
         """See `FilePort.list`."""
-        with explained(path):
-            entries = await self._files.list(path, depth=1)
-        return tuple(_file_info(entry, posixpath.join(path, entry.name)) for entry in entries)
+        path = await self._located(path)
+        command = find_command(path)
+        output = await run_tool(self._processes, path, command, output_limit=LISTING_LIMIT_BYTES)
+        return read_listing(path, output)
 
     async def stat(self, path: str) -> FileInfo:
-        """See `FilePort.stat`."""
-        return _file_info(await self._info(path), path)
+        """See `FilePort.stat`. A path that ends with `/` or `/.` means what a link leads to."""
+        place = await self._located(path)
+        look = self._followed if path.endswith(("/", "/.")) else self._info
+        return _file_info(await look(place), place)
 
     async def mkdir(self, path: str, *, parents: bool) -> None:
         """See `FilePort.mkdir`."""
+        path = await self._located(path)
         if not parents:
             await self._require_directory(posixpath.dirname(path))
         with explained(path):
@@ -147,14 +158,16 @@ class E2BFiles:
 
     async def remove(self, path: str, *, recursive: bool) -> None:
         """See `FilePort.remove`."""
+        path = await self._located(path)
         info = await self._info(path)
-        if _is_real_directory(info) and not recursive:
+        if info.type is FileType.DIR and not recursive:
             raise is_a_directory(path)
         with explained(path):
             await self._files.remove(path)
 
     async def rename(self, source: str, target: str) -> None:
         """See `FilePort.rename`."""
+        source, target = await self._located(source), await self._located(target)
         await self._info(source)
         await self._require_directory(posixpath.dirname(target))
         if await self._is_directory(target):
@@ -162,29 +175,35 @@ class E2BFiles:
         with explained(source):
             await self._files.rename(source, target)
 
+    async def _located(self, path: str) -> str:
+        with explained(path):
+            return await located(self._native, path)
+
     async def _info(self, path: str) -> EntryInfo:
         with explained(path):
             return await self._files.get_info(path)
 
+    async def _followed(self, path: str) -> EntryInfo:
+        with explained(path):
+            return await followed(self._native, path)
+
     async def _is_directory(self, path: str) -> bool:
         """Whether it is one, or a link to one."""
         try:
-            return (await self._info(path)).type is FileType.DIR
+            return (await self._followed(path)).type is FileType.DIR
         except PathNotFound:
             return False
 
     async def _require_directory(self, path: str) -> None:
-        if (await self._info(path)).type is not FileType.DIR:
-            raise FileSystemError(f"{path!r} is not a directory", hint="name a directory")
+        """It must be one, or a link to one."""
+        if (await self._followed(path)).type is not FileType.DIR:
+            raise not_a_directory(path)
 
     async def _upload(self, path: str, data: AsyncIterator[bytes]) -> None:
         await self._files.write(path, data)  # pyright: ignore[reportUnknownMemberType] -- the SDK's IO
 
     async def _tool(self, path: str, *command: str) -> None:
-        """Run a program of the sandbox on behalf of an operation on `path`."""
-        code, reason = await run_tool(self._processes, command)
-        if code != 0:
-            raise tool_error(path, command[0], code, reason)
+        await run_tool(self._processes, path, command)
 
     @asynccontextmanager
     async def _removed_on_failure(self, path: str) -> AsyncGenerator[None]:
@@ -208,18 +227,13 @@ class E2BFiles:
             await bounded(lambda: self._files.remove(path), grace=_CLEANUP_SECONDS)
 
 
-def _is_real_directory(info: EntryInfo) -> bool:
-    return info.type is FileType.DIR and info.symlink_target is None
-
-
 def _file_info(info: EntryInfo, path: str) -> FileInfo:
-    """Of a link E2B tells the target's type and mode, so these are left out."""
-    is_link = info.symlink_target is not None
+    """A link is described as itself. Only its mode is told as the target's, so that is put right."""
     return FileInfo(
         path=path,
-        name=posixpath.basename(path.rstrip("/")),
-        is_dir=_is_real_directory(info),
+        name=posixpath.basename(path),
+        is_dir=info.type is FileType.DIR,
         size=info.size,
-        mode=None if is_link else info.mode & 0o7777,
+        mode=_LINK_MODE if info.type is FileType.SYMLINK else info.mode & 0o7777,
         mtime=info.modified_time.timestamp(),
     )

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
-from e2b import SandboxInfo, SandboxQuery
+from e2b import SandboxInfo
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.provision import LABEL_CREATION, LABEL_MANAGED
 from sandboxio.errors import ConnectError, SandboxGone
 from sandboxio.models import ManagedSandbox
+from sandboxio_e2b.inventory import labels_of, list_labelled
 
 __all__ = ["callers_metadata", "describe", "kill_created", "kill_managed", "list_managed"]
 
 _OUR_PREFIX: Final = "sandboxio."
-_MOST_PAGES: Final = 1000
 _SETTLE_TRIES: Final = 8
 _SETTLE_PAUSE: Final = 0.5
 
@@ -38,14 +38,14 @@ async def list_managed(options: Mapping[str, Any], backend: str) -> tuple[Manage
     """All sandboxes of ours, paused ones included."""
     return tuple(
         ManagedSandbox(
-            id=info.sandbox_id,
+            id=listed.sandbox_id,
             backend=backend,
-            created_at=info.started_at,
-            expires_at=info.end_at,
-            metadata=callers_metadata(info.metadata),
-            state=info.state.value,
+            created_at=listed.started_at,
+            expires_at=listed.end_at,
+            metadata=callers_metadata(labels_of(listed)),
+            state=listed.state.value,
         )
-        for info in await _list({LABEL_MANAGED: "true"}, options)
+        for listed in await list_labelled({LABEL_MANAGED: "true"}, options)
     )
 
 
@@ -76,9 +76,9 @@ async def kill_created(creation_id: str, options: Mapping[str, Any], *, answered
     for attempt in range(1 if answered else _SETTLE_TRIES):
         if attempt:
             await anyio.sleep(_SETTLE_PAUSE)
-        found = await _list({LABEL_CREATION: creation_id}, options)
-        for info in found:
-            await AsyncSandbox.kill(info.sandbox_id, **options)
+        found = await list_labelled({LABEL_CREATION: creation_id}, options)
+        for listed in found:
+            await AsyncSandbox.kill(listed.sandbox_id, **options)
         if found:
             return
     if not answered:
@@ -100,14 +100,3 @@ async def _info(sandbox_id: str, options: Mapping[str, Any]) -> SandboxInfo:
             hint="`sandboxio reap` lists the ones that were",
         )
     return info
-
-
-async def _list(labels: Mapping[str, str], options: Mapping[str, Any]) -> list[SandboxInfo]:
-    """All with these labels. The answer is checked: what the provider filters wrongly is left alone."""
-    pages = AsyncSandbox.list(query=SandboxQuery(metadata=dict(labels)), **options)
-    found: list[SandboxInfo] = []
-    for _ in range(_MOST_PAGES):
-        if not pages.has_next:
-            return found
-        found += [info for info in await pages.next_items() if labels.items() <= info.metadata.items()]
-    raise ConnectError(f"E2B's list of sandboxes has no end after {_MOST_PAGES} pages")

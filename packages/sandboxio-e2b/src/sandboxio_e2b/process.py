@@ -24,8 +24,8 @@ from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessSpec
 from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers, end_tree
+from sandboxio.adapter.validation import require_fitting
 from sandboxio.errors import (
-    ConfigurationError,
     ConnectError,
     FileSystemError,
     PathNotFound,
@@ -33,12 +33,10 @@ from sandboxio.errors import (
 )
 from sandboxio.release import bounded, warn_orphaned
 from sandboxio_e2b.handle import E2BProcess, Listener
+from sandboxio_e2b.places import followed
 from sandboxio_e2b.wrapper import SHELL, wrap
 
 __all__ = ["NO_PROFILE", "NO_TIMEOUT", "E2BProcesses"]
-
-LINE_LIMIT: Final = 128 * 1024 - 1
-"""The longest line that Linux passes to the shell, in bytes, and the longest variable."""
 
 NO_TIMEOUT: Final = 0
 """For the SDK's timeouts: deadlines are kept here, since its own leave failed tasks behind."""
@@ -113,7 +111,7 @@ class E2BProcesses:
         hidden = {name: variables.get(name) for name in NO_PROFILE}
         line = wrap(spec.command, marker, word, hidden, restore=self._may_be_replaced(spec))
         env = {**variables, **NO_PROFILE, MARKER_VARIABLE: marker}
-        _require_fitting(line, env)
+        require_fitting([line], env)
         listener = Listener(word)
 
         async def begin() -> AsyncCommandHandle[Any]:
@@ -210,8 +208,8 @@ class E2BProcesses:
     async def _refusal(self, cwd: str) -> SandboxError:
         """What it means that a start was refused: mostly that its working folder is not there."""
         try:
-            info = await self._native.files.get_info(cwd, request_timeout=_REQUEST_SECONDS)
-        except FileNotFoundException:
+            info = await followed(self._native, cwd, request_timeout=_REQUEST_SECONDS)
+        except (FileNotFoundException, PathNotFound):
             return PathNotFound(f"the working folder {cwd} does not exist")
         words = "cannot be entered" if info.type is FileType.DIR else "is not a directory"
         return FileSystemError(
@@ -260,17 +258,3 @@ class E2BProcesses:
                 running = await self._native.commands.list(request_timeout=_REQUEST_SECONDS)
                 if any(process.envs.get(MARKER_VARIABLE) == marker for process in running):
                     return
-
-
-def _require_fitting(line: str, env: Mapping[str, str]) -> None:
-    if len(line.encode()) > LINE_LIMIT:
-        raise ConfigurationError(
-            f"the command takes {len(line.encode())} bytes, more than Linux passes to a shell ({LINE_LIMIT})",
-            hint="write it to a file with files.write(), pass it as stdin, or use run_code() for code",
-        )
-    for name, value in env.items():
-        if len(name.encode()) + len(value.encode()) + 1 > LINE_LIMIT:
-            raise ConfigurationError(
-                f"the variable {name} is longer than Linux passes to a program ({LINE_LIMIT} bytes)",
-                hint="write its value to a file with files.write()",
-            )

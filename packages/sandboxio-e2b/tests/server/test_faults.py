@@ -147,12 +147,13 @@ async def test_a_slow_create_goes_on_when_its_client_has_left(
     server: E2BServer, delay: Slow, until: Any
 ) -> None:
     metadata = {"mark": repr(delay)}
+    asked = server.requests["create"]
     with server.misbehave(Fault("create", delay)):
         creating = asyncio.create_task(
             AsyncSandbox.create(timeout=60, metadata=metadata, retries=0, **server.connection)
         )
+        await until(lambda: server.requests["create"] > asked)
         await until(lambda: bool(server.sandboxes(metadata)) is bool(delay.after))
-        await asyncio.sleep(0.1)
         creating.cancel()
         await asyncio.gather(creating, return_exceptions=True)
         await until(lambda: [each.state for each in server.sandboxes(metadata)] == ["running"])

@@ -163,7 +163,7 @@ def _entry(path: str, info: Any = None) -> dict[str, Any]:
         "permissions": _permissions(info.st_mode),
         "owner": _name(info.st_uid, os.getuid(), _user_name),
         "group": _name(info.st_gid, os.getgid(), _group_name),
-        "modified_at": info.st_mtime,
+        "modified_at": info.st_mtime_ns // 1000 / 1e6,  # the SDK cuts off what is below a microsecond
         "symlink_target": None,
     }
     if stat.S_ISLNK(info.st_mode):
