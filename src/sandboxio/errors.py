@@ -6,6 +6,7 @@ documentation pages are generated. Importing this module imports nothing else of
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -38,11 +39,15 @@ __all__ = [
     "UnverifiedIsolationWarning",
 ]
 
+_URL_PASSWORD: Final = re.compile(r"(://)[^/?#\s:]*:[^/?#\s]*@")
+
 DOCS_URL: Final = "https://docs.sandboxio.dev/errors/"
 
 
-def _in_one_line(text: str) -> str:
-    """Text that may come from a sandbox, without what breaks a line or steers a terminal."""
+def _fit_to_show(text: str) -> str:
+    """Text that may come from anywhere, without passwords in URLs and what steers a terminal, in one line."""
+    if "@" in text:
+        text = _URL_PASSWORD.sub(r"\1", text)
     if text.isprintable():
         return text
     spaced = " ".join(text.split())
@@ -69,10 +74,10 @@ class SandboxError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         if not self.code:
             raise TypeError(f"{type(self).__name__} is abstract: raise one of its subclasses")
-        message = _in_one_line(message)
+        message = _fit_to_show(message)
         super().__init__(message)
         self.message = message
-        self.hint = _in_one_line(hint or self.default_hint)
+        self.hint = _fit_to_show(hint or self.default_hint)
 
     @property
     def url(self) -> str:

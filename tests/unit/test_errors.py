@@ -105,3 +105,19 @@ def test_every_exception_has_one_of_the_two_roots(cls: type) -> None:
 )
 def test_a_result_is_always_there(cls: type[SandboxError], attribute: str) -> None:
     assert getattr(cls("it failed"), attribute) == ExecResult(-1, "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no route to tcp://user:s3cr3t@10.0.0.1:2376", "no route to tcp://10.0.0.1:2376"),
+        ("https://:s3cr3t@example.org/v2 refused", "https://example.org/v2 refused"),
+        ("http://a:p@ss:w@example.org and http://b:q@example.org", "http://example.org and http://example.org"),
+        ("ssh://user@example.org", "ssh://user@example.org"),
+        ("https://example.org/a:b@c", "https://example.org/a:b@c"),
+        ("mail me@example.org", "mail me@example.org"),
+    ],
+)
+def test_a_password_in_a_url_is_in_no_error(text: str, shown: str) -> None:
+    error = ConfigurationError(text, hint=f"see {text}")
+    assert (error.message, error.hint) == (shown, f"see {shown}")

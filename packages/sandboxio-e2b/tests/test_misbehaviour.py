@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -174,6 +175,21 @@ async def test_a_key_that_is_refused_is_an_auth_error(
     monkeypatch.setenv("E2B_API_KEY", f"e2b_{'0' * 40}")
     with pytest.raises(AuthError, match="E2B_API_KEY"):
         await create()
+
+
+async def test_a_key_that_the_service_repeats_is_in_no_error(
+    e2b_server: E2BServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = f"e2b_{'5' * 40}"
+    monkeypatch.setenv("E2B_API_KEY", key)
+    echo = Refuse(401, message=f"Bearer:{key}_ is no key")
+    with e2b_server.misbehave(Fault("create", echo)), pytest.raises(AuthError) as created:
+        await create()
+    with e2b_server.misbehave(Fault("list", echo)), pytest.raises(AuthError) as listed:
+        await E2BBackend().list_managed()
+    for caught in (created, listed):
+        assert key not in "".join(traceback.format_exception(caught.value))
+        assert "[redacted]" in caught.value.message
 
 
 @each(COMMANDS)

@@ -21,7 +21,7 @@ from sandboxio.adapter.driver import Driver
 from sandboxio.adapter.guard import Guard, Identity, not_supported
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
-from sandboxio.adapter.redaction import Redactor
+from sandboxio.adapter.redaction import Redactor, redactor_for
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.adapter.validation import (
     checked_environment,
@@ -203,7 +203,7 @@ async def provision(
         metadata=checked_metadata(metadata),
         creation_id=uuid4().hex,
     )
-    redactor = Redactor(request.secrets)
+    redactor = redactor_for(provisioner.name, request.secrets)
     recorder = Recorder(
         Identity("", provisioner.name, IsolationTier.UNKNOWN, request.metadata),
         provisioner.audit,
@@ -245,7 +245,7 @@ async def attach(provisioner: Provisioner[PreparedT], sandbox_id: str) -> Sandbo
     """
     _require_valid_environment()
     identity = Identity(sandbox_id, provisioner.name, IsolationTier.UNKNOWN, {})
-    redactor = Redactor()
+    redactor = redactor_for(provisioner.name)
     launched: Launched | None = None
     handed_over = False
     try:
@@ -328,7 +328,7 @@ class Translated:
         redactor: Takes secrets out of the error.
         doing: What was being done, for the message.
 
-    Example: `with Translated(translate, Redactor(), "listing sandboxes"): ...`
+    Example: `with Translated(translate, redactor_for("acme"), "listing sandboxes"): ...`
     """
 
     def __init__(

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
-__all__ = ["RedactedError", "Redactor"]
+from sandboxio.backends import KNOWN_BACKENDS
 
+__all__ = ["RedactedError", "Redactor", "redactor_for"]
+
+_LEAST_CREDENTIAL: Final = 8  # a shorter value is no key, and would mask ordinary words
 MASK: Final = "[redacted]"
 _CHAIN_LIMIT: Final = 20
 _OS_ERROR_TEXTS: Final = ("strerror", "filename", "filename2")
+
+
+def redactor_for(backend: str, secrets: Mapping[str, str] | None = None) -> Redactor:
+    """One that knows, besides, the credentials that this process holds for a known backend.
+
+    Providers and what stands before them repeat a key in their refusals.
+
+    Args:
+        backend: The backend's name.
+        secrets: More values, by name.
+
+    Example: `redactor_for("e2b").text(answer)`
+    """
+    known = KNOWN_BACKENDS.get(backend)
+    held = {name: os.environ.get(name, "").strip() for name in (known.credentials if known else ())}
+    credentials = {name: value for name, value in held.items() if len(value) >= _LEAST_CREDENTIAL}
+    return Redactor({**credentials, **(secrets or {})})
 
 
 class RedactedError(Exception):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxio.adapter.redaction import MASK, RedactedError, Redactor
+from sandboxio.adapter.redaction import MASK, RedactedError, Redactor, redactor_for
 from sandboxio.errors import ConnectError
 
 
@@ -123,3 +123,16 @@ def test_no_secret_survives_outside_the_mask(secrets, text):
     cleaned = Redactor({str(number): secret for number, secret in enumerate(secrets)}).text(text)
     for rest in cleaned.split(MASK):
         assert not any(secret in rest for secret in secrets)
+
+
+def test_credentials_that_the_process_holds_for_a_backend_are_known(monkeypatch):
+    monkeypatch.setenv("E2B_API_KEY", " e2b_0123456789abcdef ")
+    redactor = redactor_for("e2b", {"TOKEN": "t0ken-value"})
+    assert redactor.text("Bearer:e2b_0123456789abcdef_x t0ken-value") == "Bearer:[redacted]_x [redacted]"
+    assert redactor_for("docker").text("e2b_0123456789abcdef") == "e2b_0123456789abcdef"
+    assert redactor_for("acme").text("word") == "word"
+
+
+def test_a_credential_too_short_to_be_one_masks_no_words(monkeypatch):
+    monkeypatch.setenv("E2B_API_KEY", "key")
+    assert redactor_for("e2b").text("E2B asks for a key") == "E2B asks for a key"

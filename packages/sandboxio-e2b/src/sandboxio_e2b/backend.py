@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from sandboxio.adapter.provision import Translated, attach, provision
-from sandboxio.adapter.redaction import Redactor
+from sandboxio.adapter.redaction import redactor_for
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.diagnosis import Check
 from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
@@ -101,4 +101,4 @@ class E2BBackend:
 
 
 def _translated(doing: str) -> Translated:
-    return Translated(translate, Redactor(), doing)
+    return Translated(translate, redactor_for("e2b"), doing)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.provision import Translated
-from sandboxio.adapter.redaction import Redactor
+from sandboxio.adapter.redaction import redactor_for
 from sandboxio.diagnosis import Check
 from sandboxio.errors import SandboxError
 from sandboxio_e2b import managed
@@ -26,7 +26,7 @@ async def examine(provisioner: E2BProvisioner) -> tuple[Check, ...]:
         hint = f"to use E2B, set the environment variable {API_KEY_VARIABLE} to a key of your E2B account"
         return (*checks, Check("key", "warning", f"{API_KEY_VARIABLE} is not set", hint))
     try:
-        with Translated(translate, Redactor(), "listing sandboxes"):
+        with Translated(translate, redactor_for("e2b"), "listing sandboxes"):
             found = await managed.list_managed(provisioner.options(), provisioner.name)
     except SandboxError as exc:
         return (*checks, Check("service", "failed", exc.message, exc.hint))
