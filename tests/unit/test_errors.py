@@ -112,7 +112,10 @@ def test_a_result_is_always_there(cls: type[SandboxError], attribute: str) -> No
     [
         ("no route to tcp://user:s3cr3t@10.0.0.1:2376", "no route to tcp://10.0.0.1:2376"),
         ("https://:s3cr3t@example.org/v2 refused", "https://example.org/v2 refused"),
-        ("http://a:p@ss:w@example.org and http://b:q@example.org", "http://example.org and http://example.org"),
+        (
+            "http://a:p@ss:w@example.org and http://b:q@example.org",
+            "http://example.org and http://example.org",
+        ),
         ("ssh://user@example.org", "ssh://user@example.org"),
         ("https://example.org/a:b@c", "https://example.org/a:b@c"),
         ("mail me@example.org", "mail me@example.org"),
