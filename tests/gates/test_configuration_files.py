@@ -87,6 +87,17 @@ def test_every_job_is_bounded_in_time(path: Path) -> None:
         assert job["timeout-minutes"] <= 60, name
 
 
+@pytest.mark.parametrize("name", ["canary.yml", "ci.yml", "release.yml"])
+def test_a_job_that_starts_an_engine_runs_the_tests_of_gvisor(name: str) -> None:
+    workflow = load((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+    jobs = ["\n".join(step.get("run", "") for step in job["steps"]) for job in workflow["jobs"].values()]
+    with_engine = [commands for commands in jobs if "docker-engine.sh up" in commands]
+    assert with_engine
+    for commands in with_engine:
+        assert "--gvisor" in commands
+        assert "not gvisor" not in commands
+
+
 def test_the_release_uses_no_token() -> None:
     text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "secrets." not in text

@@ -1,13 +1,15 @@
-"""A sandbox for a test, and what remains of it at the engine."""
+"""A sandbox for a test, and an image that was changed for one."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any
+import io
+import tarfile
+from collections.abc import AsyncIterator, Iterator
 
-import anyio
+import docker
 import pytest
 from docker_suite.factory import SandboxFactory
+from docker_suite.images import PYTHON_IMAGE, ImageBuilder
 
 from sandboxio.adapter.sandbox import Sandbox
 
@@ -24,11 +26,29 @@ async def sandbox(create: SandboxFactory) -> Sandbox:
     return await create()
 
 
-async def until(condition: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 10) -> None:
-    """Wait until a condition holds."""
-    with anyio.fail_after(seconds):
-        while not await condition():
-            await anyio.sleep(0.05)
+@pytest.fixture
+def build() -> Iterator[ImageBuilder]:
+    """Makes an image out of another one by changing what it declares."""
+    client = docker.from_env()
+    names: list[str] = []
+
+    def make(name: str, *changes: str, base: str = PYTHON_IMAGE) -> str:
+        tag = f"sandboxio/{name}:test-changed"
+        dockerfile = "\n".join([f"FROM {base}", *changes]).encode()
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            info = tarfile.TarInfo("Dockerfile")
+            info.size = len(dockerfile)
+            tar.addfile(info, io.BytesIO(dockerfile))
+        archive.seek(0)
+        client.images.build(fileobj=archive, custom_context=True, tag=tag, rm=True, network_mode="none")
+        names.append(tag)
+        return tag
+
+    yield make
+    for tag in names:
+        client.images.remove(tag, force=True)
+    client.close()
 
 
 @pytest.fixture

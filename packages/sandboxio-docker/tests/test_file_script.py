@@ -33,15 +33,32 @@ class Handle:
 async def test_a_first_line_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
     handle = Handle(b"\0" * 65536, endless=True)
     with pytest.raises(FileSystemError, match="no file"):
-        await ScriptRun(handle, "/work/x", 1).line()  # type: ignore[arg-type]
+        await ScriptRun(handle, ["/work/x"], 1).line()  # type: ignore[arg-type]
     assert handle.received <= 2 * 65536
 
 
 async def test_a_first_line_in_pieces_is_put_together() -> None:
-    assert await ScriptRun(Handle(b"12", b"34\nrest"), "/work/x", 1).line() == "1234"  # type: ignore[arg-type]
+    handle = Handle(b"12", b"34\nrest")
+    assert await ScriptRun(handle, ["/work/x"], 1).line() == "1234"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("code", [None, 126, 128, 137])
 async def test_an_operation_that_was_cut_off_is_no_fault_of_the_file(code: int | None) -> None:
     with pytest.raises(ConnectError, match="cut off"):
-        await ScriptRun(Handle(code=code), "/work/x", 1).finish()  # type: ignore[arg-type]
+        await ScriptRun(Handle(code=code), ["/work/x"], 1).finish()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("code", "named", "words"),
+    [
+        (80, "/work/source", "does not exist"),
+        (86, "/work/target", "is a directory"),
+        (87, "/work/target", "is not a directory"),
+        (88, "/work/target", "failed with code 1"),
+        (1, "/work/source", "failed with code 1"),
+    ],
+)
+async def test_a_script_about_two_paths_says_which_one_is_to_blame(code: int, named: str, words: str) -> None:
+    with pytest.raises(FileSystemError, match=words) as caught:
+        await ScriptRun(Handle(code=code), ["/work/source", "/work/target"], 1).finish()  # type: ignore[arg-type]
+    assert repr(named) in caught.value.message

@@ -46,8 +46,7 @@ async def test_nothing_is_left_of_a_creation_that_is_cancelled() -> None:
     before = await leftovers()
     backend = DockerBackend()
     for seconds in MOMENTS:
-        with anyio.move_on_after(seconds) as scope:
+        with anyio.move_on_after(seconds):
             sandbox = await backend.create(**NOTHING, timeout=60)
             await sandbox.kill()
-        assert scope.cancelled_caught or await leftovers() == before
         assert await leftovers() == before, seconds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sandboxio_docker.multiplex import FrameReader
@@ -71,3 +73,16 @@ async def test_a_size_that_lies_is_never_collected() -> None:
 async def test_what_is_no_frame_is_refused(header: bytes) -> None:
     with pytest.raises(ValueError, match="no frame"):
         await read(header + b"x")
+
+
+async def test_frames_that_alternate_cost_no_more_when_they_arrive_together() -> None:
+    pairs = (frame(1, b"o") + frame(2, b"e")) * 64
+
+    async def seconds(*pieces: bytes) -> float:
+        begin = time.perf_counter()
+        await read(*pieces)
+        return time.perf_counter() - begin
+
+    apart = min([await seconds(*[pairs] * 1024) for _ in range(3)])
+    together = min([await seconds(pairs * 1024) for _ in range(3)])
+    assert together < 3 * apart

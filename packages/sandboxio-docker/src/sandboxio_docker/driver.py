@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sandboxio.adapter.driver import CodePort, FilePort, ProcessPort
 from sandboxio.adapter.threads import BlockingCalls
 from sandboxio.errors import SandboxError
-from sandboxio.models import Capability, Resources
+from sandboxio.models import Capability, IsolationTier, Resources
 from sandboxio_docker.container import Container
 from sandboxio_docker.errors import translate
 from sandboxio_docker.files import DockerFiles
@@ -48,8 +48,8 @@ class DockerDriver:
         pids_limit: The cap on processes.
         user: Who runs in it.
         has_shell: Whether it has a shell; without one there are no files and no text commands.
-        numbered: See `DockerProcesses`.
-        bulk: Whether the engine's archive API reaches what the sandbox sees.
+        tier: What isolates it: under gVisor the kernel keeps no execution's number, and the engine's
+            archive API does not reach what the sandbox sees.
     """
 
     def __init__(
@@ -64,8 +64,7 @@ class DockerDriver:
         pids_limit: int,
         user: User,
         has_shell: bool,
-        numbered: bool,
-        bulk: bool,
+        tier: IsolationTier,
     ) -> None:
         self._container = container
         self._oom = oom
@@ -75,12 +74,14 @@ class DockerDriver:
         self._limits = limits
         self._client: DockerClient | None = None
         self._native: NativeContainer | None = None
+        on_hosts_kernel = tier is not IsolationTier.GVISOR
+        bulk = on_hosts_kernel and container.engine.transport.address.scheme == "unix"
         self._processes = DockerProcesses(
             container,
             oom,
             pids_limit=pids_limit,
             has_shell=has_shell,
-            numbered=numbered,
+            numbered=on_hosts_kernel,
             key=creation_id,
             destroy=self.destroy,
         )

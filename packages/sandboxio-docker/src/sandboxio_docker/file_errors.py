@@ -19,16 +19,24 @@ _ALREADY_SAID: Final = {
     scripts.SHORT: ("did not arrive whole, so nothing was changed", "write it again"),
 }
 
+_NO_FOLDER_ON_THE_WAY: Final = ("has a part that is not a directory", "list the parent to see what is there")
+_TOO_LONG: Final = ("has a part that is too long", "use at most 255 bytes for each part")
+_LOOP: Final = ("is a link that leads nowhere", "remove it first")
+
+# In the words of glibc, musl and busybox.
 _PHRASES: Final = (
     ("read-only file system", "lies on a read-only file system", "write below /work, /tmp or /dev/shm"),
     ("permission denied", "may not be used by the sandbox's user", "use paths below /work or /tmp"),
     ("operation not permitted", "may not be changed by the sandbox's user", "use paths below /work or /tmp"),
     ("file exists", "exists already", "remove it first, or use mkdir(parents=True)"),
-    ("not a directory", "has a part that is not a directory", "list the parent to see what is there"),
+    ("not a directory", *_NO_FOLDER_ON_THE_WAY),
+    ("path has non-directory component", *_NO_FOLDER_ON_THE_WAY),
     ("is a directory", "is a directory", "name a file"),
-    ("file name too long", "has a part that is too long", "use at most 255 bytes for each part"),
-    ("device or resource busy", "is in use as a mount point", "remove what is in it instead"),
-    ("too many levels of symbolic links", "is a link that leads nowhere", "remove it first"),
+    ("file name too long", *_TOO_LONG),
+    ("filename too long", *_TOO_LONG),
+    ("resource busy", "is in use as a mount point", "remove what is in it instead"),
+    ("too many levels of symbolic links", *_LOOP),
+    ("symbolic link loop", *_LOOP),
 )
 
 _MISSING_PHRASES: Final = (

@@ -12,6 +12,7 @@ from sandboxio.adapter.driver import ProcessHandle, ProcessPort, ProcessSpec
 from sandboxio.errors import ConnectError, FileSystemError
 from sandboxio.models import OutputChunk
 from sandboxio_docker.file_errors import file_error
+from sandboxio_docker.file_scripts import OF_TARGET
 
 __all__ = ["ScriptRun"]
 
@@ -25,9 +26,10 @@ _KILL_SECONDS = 5.0
 class ScriptRun:
     """A file script that has been started. Always `close` it."""
 
-    def __init__(self, handle: ProcessHandle, path: str, disk_mb: int | None) -> None:
+    def __init__(self, handle: ProcessHandle, paths: Sequence[str], disk_mb: int | None) -> None:
         self._handle = handle
-        self._path = path
+        self._paths = tuple(paths)
+        self._path = paths[0]
         self._disk_mb = disk_mb
         self._reason = bytearray()
         self._rest = b""
@@ -38,14 +40,14 @@ class ScriptRun:
         cls,
         processes: ProcessPort,
         command: Sequence[str],
-        path: str,
+        paths: Sequence[str],
         disk_mb: int | None,
         *,
         feed: bool,
     ) -> Self:
-        """Start `command`, which is about `path`."""
+        """Start `command`, which is about the first of `paths`, or about both."""
         spec = ProcessSpec(tuple(command), {"LC_ALL": "C"}, "/", feed, _FILE_TIMEOUT)
-        return cls(await processes.start(spec), path, disk_mb)
+        return cls(await processes.start(spec), paths, disk_mb)
 
     async def line(self) -> str | None:
         """The first line of its output without the newline, or `None` when there is none."""
@@ -143,7 +145,8 @@ class ScriptRun:
             raise ConnectError(f"a file operation on {self._path!r} was cut off")
         if ended.code != 0:
             reason = self._reason.decode("utf-8", "replace")
-            raise file_error(self._path, ended.code, reason, self._disk_mb)
+            path = self._paths[-1] if ended.code in OF_TARGET else self._path
+            raise file_error(path, OF_TARGET.get(ended.code, ended.code), reason, self._disk_mb)
 
     async def close(self) -> None:
         """End it if it still runs, and give its connection back."""

@@ -6,6 +6,7 @@ codes below, or with a tool's own code after that tool has written the reason to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "NOT_A_DIRECTORY",
     "NOT_A_FILE",
     "NO_TAR",
+    "OF_TARGET",
     "PLACE",
     "READ",
     "READ_TREE",
@@ -39,6 +41,9 @@ NOT_A_FILE: Final = 83
 SHORT: Final = 84
 NO_TAR: Final = 85
 
+OF_TARGET: Final[Mapping[int, int]] = {86: EXISTS_AS_DIRECTORY, 87: NOT_A_DIRECTORY, 88: 1}
+"""The codes that are about the second path of `RENAME`, and what each says of it."""
+
 # `stat` of coreutils and of busybox agree on these letters; without either, tests that are part of
 # every shell still tell directories from files.
 _DESCRIBE: Final = r"""
@@ -47,6 +52,7 @@ describe() {
         stat -c '%f %s %Y %n' -- "$@"
     else
         for one; do
+            [ -e "$one" ] || [ -L "$one" ] || continue
             if [ -d "$one" ] && ! [ -L "$one" ]; then kind=4000; else kind=8000; fi
             printf '%s - - %s\n' $kind "$one"
         done
@@ -106,6 +112,12 @@ cd -- "$1" || exit 1
 exec tar -xpof -
 """
 
+# Hostile code chooses how many entries there are. A shell is quick to take arguments off its list, but copies
+# them all to add one, and not every image has an `xargs -0`.
+_BATCH: Final = 500
+_FIRST: Final = " ".join(f'${{{n}+"./${{{n}}}"}}' for n in range(1, _BATCH + 1))
+"""The first so many arguments, or as many as there are, as paths from the working folder."""
+
 LIST: Final = (
     _DESCRIBE
     + r"""
@@ -119,18 +131,20 @@ flush() {
     describe "$@" 2>/dev/null
     printf '\0'
 }
-count=0
+"""
+    + f"""
 set -- .[!.]* ..?* *
-for one; do
-    [ -e "$one" ] || [ -L "$one" ] || continue
-    if [ $count = 0 ]; then set -- "./$one"; else set -- "$@" "./$one"; fi
-    count=$((count + 1))
-    if [ $count = 200 ]; then flush "$@"; count=0; fi
+while [ $# -gt {_BATCH} ]; do
+    flush {_FIRST}
+    shift {_BATCH}
 done
-[ $count = 0 ] || flush "$@"
+flush {_FIRST}
 """
 )
-"""Batches of: names, each ended by NUL; an empty name; a description of each that is still there; NUL."""
+"""Batches of: names, each ended by NUL; an empty name; a description of each that is there; NUL.
+
+A pattern that matches nothing is among the names and is not described.
+"""
 
 STAT: Final = (
     _DESCRIBE
@@ -163,9 +177,20 @@ exec rm -rf -- "$1"
 
 RENAME: Final = r"""
 [ -e "$1" ] || [ -L "$1" ] || exit 80
-[ -d "$2" ] && exit 81
-exec mv -f -- "$1" "$2"
+[ -d "$2" ] && exit 86
+if [ -d "$1" ] && ! [ -L "$1" ]; then
+    [ -e "$2" ] || [ -L "$2" ] && exit 87
+fi
+mv -f -- "$1" "$2" && exit
+code=$?
+[ $code = 1 ] || exit $code
+[ -d "${2%/*}/" ] || exit 88
+[ -w "${1%/*}/" ] || exit 1
+[ -L "$1" ] || [ -r "$1" ] || exit 1
+[ -d "$1" ] && ! [ -w "$1" ] && exit 1
+exit 88
 """
+"""What `mv` refuses is about the target unless the source is what its user may not move."""
 
 
 def decoding(script: str, count: int) -> str:

@@ -21,6 +21,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 import h11
 
 from sandboxio.adapter.driver import ProcessPort, ReadStream, TreeStream
@@ -158,6 +159,7 @@ class DockerFiles:
                 found += _described(_tidy(path), names, fields[position + 1])
                 names = []
                 position += 2
+                await anyio.lowlevel.checkpoint()  # hostile code chooses how many there are
         return tuple(found)
 
     async def stat(self, path: str) -> FileInfo:
@@ -197,7 +199,7 @@ class DockerFiles:
         self, script: str, *arguments: str, paths: int = 1, feed: bool = False
     ) -> AsyncGenerator[ScriptRun]:
         command = _command(script, arguments, paths)
-        run = await ScriptRun.start(self._processes, command, arguments[0], self._disk_mb, feed=feed)
+        run = await ScriptRun.start(self._processes, command, arguments[:paths], self._disk_mb, feed=feed)
         try:
             yield run
         finally:

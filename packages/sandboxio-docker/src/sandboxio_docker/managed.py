@@ -67,7 +67,8 @@ async def describe(engine: Engine, sandbox_id: str, now: datetime) -> Descriptio
         now: The engine's own time, which a lifetime is measured with.
 
     Raises:
-        SandboxGone: There is none of this id, it has ended, or sandboxio did not make it.
+        SandboxGone: There is none of this id, or it has ended.
+        ConnectError: sandboxio did not make it.
     """
     found = await _inspect(engine, sandbox_id)
     if not found["State"]["Running"]:

@@ -27,6 +27,7 @@ class FrameReader:
     def __init__(self, stream: ByteStream, leftover: bytes = b"") -> None:
         self._stream = stream
         self._buffer = leftover
+        self._position = 0
         self._name: Literal["stdout", "stderr"] = "stdout"
         self._missing = 0
         self._ended = False
@@ -43,13 +44,14 @@ class FrameReader:
                 return chunk
             if self._ended:
                 return None
+            self._buffer, self._position = self._buffer[self._position :], 0
             data = await self._stream.receive()
             self._ended = not data
-            self._buffer = self._buffer + data if self._buffer else data
+            self._buffer = self._buffer + data
 
     def _parse(self) -> OutputChunk | None:
         """Take from the buffer as many payloads of one stream as follow each other."""
-        buffer, position, end = self._buffer, 0, len(self._buffer)
+        buffer, position, end = self._buffer, self._position, len(self._buffer)
         view = memoryview(buffer)
         pieces: list[memoryview] = []
         while True:
@@ -71,5 +73,5 @@ class FrameReader:
             self._name = name
             self._missing = int.from_bytes(buffer[position + 4 : position + _HEADER], "big")
             position += _HEADER
-        self._buffer = buffer[position:]
+        self._position = position
         return OutputChunk(self._name, b"".join(pieces)) if pieces else None

@@ -17,6 +17,7 @@ import anyio
 
 from sandboxio.adapter.driver import ProcessHandle, ProcessSpec, ShellMissing
 from sandboxio.adapter.tree_kill import MARKER_VARIABLE, Numbers
+from sandboxio.adapter.validation import require_fitting
 from sandboxio.errors import (
     ConfigurationError,
     ConnectError,
@@ -58,9 +59,6 @@ exec "$@"
 """
 # All of a sandbox's commands are equally nice, which costs them nothing: their group's share of the
 # machine is what it was. But it lets the shell that ends a fork bomb run before 256 others.
-
-ARGUMENT_LIMIT: Final = 128 * 1024 - 1
-"""The longest argument or variable that Linux passes to a program, in bytes."""
 
 ENGINE_TEXT: Final = b"OCI runtime exec failed"
 _NOT_BEGUN: Final = (1, 126, 127, 128)
@@ -129,7 +127,7 @@ class DockerProcesses:
         """
         is_text = isinstance(spec.command, str)
         command = (SHELL, "-c", spec.command) if isinstance(spec.command, str) else spec.command
-        _require_fitting(command, spec)
+        require_fitting(command, spec.env)
         if self._has_shell:
             started = await self._start_wrapped(command, spec)
             if started is not None:
@@ -330,18 +328,3 @@ def _cannot_enter(cwd: str | None) -> FileSystemError:
         f"the working folder {cwd} cannot be entered",
         hint="give a folder that the sandbox's user may enter, such as /work",
     )
-
-
-def _require_fitting(command: Sequence[str], spec: ProcessSpec) -> None:
-    longest = max(len(argument.encode()) for argument in command)
-    if longest > ARGUMENT_LIMIT:
-        raise ConfigurationError(
-            f"an argument of {longest} bytes is longer than Linux passes to a program ({ARGUMENT_LIMIT})",
-            hint="write it to a file with files.write(), pass it as stdin, or use run_code() for code",
-        )
-    for name, value in spec.env.items():
-        if len(name.encode()) + len(value.encode()) + 1 > ARGUMENT_LIMIT:
-            raise ConfigurationError(
-                f"the variable {name} is longer than Linux passes to a program ({ARGUMENT_LIMIT} bytes)",
-                hint="write its value to a file with files.write()",
-            )

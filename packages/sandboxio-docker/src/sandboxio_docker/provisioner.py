@@ -14,7 +14,7 @@ from sandboxio.adapter.provision import CreateRequest, Launched
 from sandboxio.adapter.threads import BlockingCalls
 from sandboxio.audit import AuditConfig
 from sandboxio.errors import ConfigurationError, ConnectError, CreationError, SandboxError
-from sandboxio.models import Capability, IsolationTier
+from sandboxio.models import Capability
 from sandboxio_docker.address import Address, resolve_address
 from sandboxio_docker.budget import plan_budget
 from sandboxio_docker.config import DockerConfig
@@ -148,8 +148,7 @@ class DockerProvisioner:
             pids_limit=self.config.pids_limit,
             user=prepared.user,
             has_shell=shell,
-            numbered=tier is not IsolationTier.GVISOR,
-            bulk=tier is not IsolationTier.GVISOR and engine.transport.address.scheme == "unix",
+            tier=tier,
         )
         return Launched(
             id=container.id,
@@ -178,7 +177,8 @@ class DockerProvisioner:
         """A running container of ours.
 
         Raises:
-            SandboxGone: There is none of this id, it has ended, or sandboxio did not make it.
+            SandboxGone: There is none of this id, or it has ended.
+        ConnectError: sandboxio did not make it.
         """
         engine = await self.engine()
         facts = await read_facts(engine)  # not a remembered one, since the engine's clock is in it
@@ -198,8 +198,7 @@ class DockerProvisioner:
             pids_limit=found.pids_limit,
             user=found.user,
             has_shell=found.has_shell,
-            numbered=tier is not IsolationTier.GVISOR,
-            bulk=tier is not IsolationTier.GVISOR and engine.transport.address.scheme == "unix",
+            tier=tier,
         )
         return Launched(
             id=found.id,
