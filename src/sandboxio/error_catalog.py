@@ -47,6 +47,7 @@ CATALOG: Final[Mapping[str, CatalogEntry]] = MappingProxyType(
                 "A template or timeout that differs between the target and the keyword.",
                 "A network rule that is none of host, `*.suffix`, address or CIDR block.",
                 "An environment variable of the library, such as `SBX_TEARDOWN_GRACE`, that holds no number.",
+                "A framework or an SDK that an extra brings, such as `langgraph` or `mcp`, is not installed.",
             ),
             fixes=(
                 "Correct the argument that the message names.",

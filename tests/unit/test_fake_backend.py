@@ -30,6 +30,11 @@ pytestmark = pytest.mark.anyio
 Create = Callable[..., Awaitable[AsyncSandbox]]
 
 
+async def answer_later(call: FakeCall) -> str:
+    """Not a function that the fake can ask: what it gives is a coroutine."""
+    return call.text
+
+
 @pytest.fixture
 def fake() -> FakeBackend:
     return FakeBackend()
@@ -112,6 +117,59 @@ class TestScripts:
     def test_a_script_needs_exactly_one_outcome(self, fake: FakeBackend, outcome: dict[str, object]) -> None:
         with pytest.raises(ConfigurationError):
             fake.on_run("ls", **outcome)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("match", [5, b"ls", None, str, re.compile(b"ls"), answer_later])
+    def test_what_matches_no_call_is_refused_when_it_is_scripted(
+        self, fake: FakeBackend, match: object
+    ) -> None:
+        with pytest.raises(ConfigurationError, match="matches no call") as caught:
+            fake.on_run_code(match, returns="x")  # type: ignore[arg-type]
+        assert "text that the call contains" in caught.value.hint
+
+    @pytest.mark.parametrize("returns", [5, b"x", ["x"], ExecResult, answer_later])
+    def test_what_is_no_answer_is_refused_when_it_is_scripted(
+        self, fake: FakeBackend, returns: object
+    ) -> None:
+        with pytest.raises(ConfigurationError, match="is no answer") as caught:
+            fake.on_run("ls", returns=returns)  # type: ignore[arg-type]
+        assert "ExecResult" in caught.value.hint
+
+    @pytest.mark.parametrize("raises", ["x", ConnectError, KeyboardInterrupt(), 5])
+    def test_what_is_no_exception_object_is_refused_when_it_is_scripted(
+        self, fake: FakeBackend, raises: object
+    ) -> None:
+        with pytest.raises(ConfigurationError, match="cannot be raised") as caught:
+            fake.on_run("ls", raises=raises)  # type: ignore[arg-type]
+        assert "exception object" in caught.value.hint
+        with (
+            pytest.raises(ConfigurationError, match="cannot be raised"),
+            fake.failing_creates(raises),  # type: ignore[arg-type]
+        ):
+            pytest.fail("a creation cannot fail with it")
+
+    async def test_nothing_that_was_refused_is_scripted(self, fake: FakeBackend, create: Create) -> None:
+        with pytest.raises(ConfigurationError):
+            fake.on_run("echo", returns=5)  # type: ignore[arg-type]
+        async with await create() as sandbox:
+            assert (await sandbox.run(["echo", "hi"])).stdout == "hi\n"
+
+    @pytest.mark.parametrize("answer", [5, None, b"x"])
+    async def test_a_function_that_gives_no_answer_is_told_as_such(
+        self, fake: FakeBackend, create: Create, answer: object
+    ) -> None:
+        fake.on_run("ls", returns=lambda call: answer)  # type: ignore[arg-type]
+        async with await create() as sandbox:
+            with pytest.raises(ConfigurationError, match="a scripted function answered"):
+                await sandbox.run(["ls"])
+
+    async def test_an_exception_of_a_providers_own_reaches_the_caller_as_an_error_of_the_library(
+        self, fake: FakeBackend, create: Create
+    ) -> None:
+        fake.on_run("ls", raises=RuntimeError("confused"))
+        async with await create() as sandbox:
+            with pytest.raises(ConnectError, match="RuntimeError") as caught:
+                await sandbox.run(["ls"])
+        assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 class TestHonesty:

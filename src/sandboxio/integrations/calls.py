@@ -1,35 +1,26 @@
-"""What the tools of all frameworks share: in whose sandbox a call runs, and for how long."""
+"""In whose sandbox a tool's call runs, and for how long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from math import isfinite
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from inspect import iscoroutine, iscoroutinefunction
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
-from sandboxio.backends import install_command
+from sandboxio.adapter.validation import checked_timeout
 from sandboxio.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sandboxio import AsyncSandbox, ExecResult
 
-__all__ = ["TIMEOUT_SECONDS", "SandboxCalls", "SandboxSource", "missing_extra"]
+__all__ = ["TIMEOUT_SECONDS", "SandboxCalls", "SandboxSource"]
 
 SandboxSource: TypeAlias = "AsyncSandbox | Callable[[], AbstractAsyncContextManager[AsyncSandbox]]"
 """A sandbox that all calls share and its owner ends, or a function that makes one for each call."""
 
 TIMEOUT_SECONDS: Final = 60.0
 
-_CODE: Final = (
-    "Run a Python program in an isolated sandbox and return its exit code and what it printed. "
-    "Every call starts a new interpreter: import what you need, and print what you want to see. "
-)
-_COMMAND: Final = (
-    "Run a shell command line in an isolated sandbox and return its exit code and what it wrote. "
-    "Every call starts a new shell, and nothing can be typed while it runs. "
-)
-_SHARED: Final = "Files stay from one call to the next. The network may be denied."
-_FRESH: Final = "Nothing stays from one call to the next, files included. The network may be denied."
+_MADE: Final = "the tool's function made"
 
 
 class SandboxCalls:
@@ -40,45 +31,68 @@ class SandboxCalls:
             serves one call and is ended after it, also when the call fails or is cancelled.
         timeout: Seconds that one call may take, beside the creation.
 
+    Attributes:
+        shared: Whether all calls have the same sandbox.
+
     Raises:
         ConfigurationError: An argument means nothing.
+
+    Example: `await SandboxCalls(sandboxio.create, 60).run_command("uname")`
     """
 
     def __init__(self, source: SandboxSource, timeout: float) -> None:
-        if not callable(source) and not hasattr(source, "run_code"):
-            raise ConfigurationError(
-                f"a tool cannot run code in a {type(source).__name__}",
-                hint="give a sandbox, or a function that makes one, such as sandboxio.create",
-            )
-        if not (isfinite(timeout) and timeout > 0):
-            raise ConfigurationError(f"timeout is {timeout!r:.40}", hint="give a positive number of seconds")
-        self._source = source
-        self._timeout = timeout
-        kept = _FRESH if callable(source) else _SHARED
-        self.code_description = _CODE + kept
-        self.command_description = _COMMAND + kept
+        self.shared = _is_sandbox(source)
+        self._timeout = checked_timeout(timeout)
+        if _is_sandbox(source):
+            self._open: Callable[[], object] = lambda: nullcontext(source)
+        elif callable(source) and not iscoroutinefunction(source):
+            self._open = source
+        else:
+            raise _no_sandbox("the tool was given", source)
 
     async def run_code(self, code: str) -> ExecResult:
-        """Run a Python program. Errors are those of `AsyncSandbox.run_code`, and of the creation."""
-        async with self._sandbox() as sandbox:
-            return await sandbox.run_code(code, timeout=self._timeout)
+        """Run a Python program.
+
+        Raises:
+            ConfigurationError: The function made no sandbox, or the code cannot be passed on.
+            SandboxError: As `AsyncSandbox.run_code` and the creation raise it.
+        """
+        async with self._context() as sandbox:
+            return await _checked(sandbox).run_code(code, timeout=self._timeout)
 
     async def run_command(self, command: str) -> ExecResult:
-        """Run a line of shell. Errors are those of `AsyncSandbox.run`, and of the creation."""
-        async with self._sandbox() as sandbox:
-            return await sandbox.run(command, timeout=self._timeout)
+        """Run a line of shell.
 
-    def _sandbox(self) -> AbstractAsyncContextManager[AsyncSandbox]:
-        if callable(self._source):
-            return self._source()
-        return cast("AbstractAsyncContextManager[AsyncSandbox]", nullcontext(self._source))
+        Raises:
+            ConfigurationError: The function made no sandbox, or the line cannot be passed on.
+            SandboxError: As `AsyncSandbox.run` and the creation raise it.
+        """
+        async with self._context() as sandbox:
+            return await _checked(sandbox).run(command, timeout=self._timeout)
+
+    def _context(self) -> AbstractAsyncContextManager[object]:
+        made = self._open()
+        if isinstance(made, AbstractAsyncContextManager):
+            return cast("AbstractAsyncContextManager[object]", made)
+        if iscoroutine(made):
+            made.close()
+        raise _no_sandbox(_MADE, made)
 
 
-def missing_extra(distribution: str, extra: str) -> ConfigurationError:
-    """The error about a framework that is not installed.
+def _is_sandbox(candidate: object) -> TypeGuard[AsyncSandbox]:
+    # A synchronous sandbox has the same methods, and would fail only once the code has run.
+    return hasattr(candidate, "run_code") and isinstance(candidate, AbstractAsyncContextManager)
 
-    Example: `raise missing_extra("langchain-core", "langgraph") from exc`
-    """
+
+def _checked(candidate: object) -> AsyncSandbox:
+    if not _is_sandbox(candidate):
+        raise _no_sandbox(_MADE, candidate)
+    return candidate
+
+
+def _no_sandbox(came: str, thing: object) -> ConfigurationError:
+    kind = "an asynchronous function" if iscoroutinefunction(thing) else type(thing).__name__
     return ConfigurationError(
-        f"these tools need {distribution}, which is not installed", hint=install_command(extra)
+        f"{came} {kind}, not an asynchronous sandbox",
+        hint="give a sandbox of sandboxio.create, or a plain function that makes one",
     )

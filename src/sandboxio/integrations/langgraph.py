@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 from sandboxio import ExecResult
 from sandboxio.errors import SandboxError
-from sandboxio.integrations.answers import MAX_CHARS, Answers
-from sandboxio.integrations.calls import TIMEOUT_SECONDS, SandboxCalls, SandboxSource, missing_extra
+from sandboxio.integrations.answers import MAX_CHARS
+from sandboxio.integrations.calls import TIMEOUT_SECONDS, SandboxSource
+from sandboxio.integrations.tool import SandboxTool, code_tool, command_tool, missing_extra
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
@@ -42,12 +42,7 @@ def make_code_tool(
         async with sandboxio.create() as sb:
             agent = create_agent(model, [make_code_tool(sb)])
     """
-    calls, answers = SandboxCalls(sandbox, timeout), Answers(max_chars)
-
-    async def run_code(code: Annotated[str, "The program's source text"]) -> tuple[str, ExecResult]:
-        return await _answered(answers, calls.run_code, code)
-
-    return _tool(run_code, name, calls.code_description)
+    return _native(code_tool(sandbox, name, timeout=timeout, max_chars=max_chars))
 
 
 def make_command_tool(
@@ -61,38 +56,30 @@ def make_command_tool(
 
     Example: `agent = create_agent(model, [make_command_tool(sb)])`
     """
-    calls, answers = SandboxCalls(sandbox, timeout), Answers(max_chars)
-
-    async def run_command(command: Annotated[str, "The command line"]) -> tuple[str, ExecResult]:
-        return await _answered(answers, calls.run_command, command)
-
-    return _tool(run_command, name, calls.command_description)
+    return _native(command_tool(sandbox, name, timeout=timeout, max_chars=max_chars))
 
 
-async def _answered(
-    answers: Answers, run: Callable[[str], Awaitable[ExecResult]], text: str
-) -> tuple[str, ExecResult]:
+def _native(tool: SandboxTool) -> StructuredTool:
     try:
-        result = await run(text)
-    except SandboxError as exc:
-        from langchain_core.tools import ToolException
-
-        raise ToolException(answers.error(exc)) from exc
-    return answers.result(result), result
-
-
-def _tool(
-    coroutine: Callable[[str], Awaitable[tuple[str, ExecResult]]], name: str, description: str
-) -> StructuredTool:
-    try:
-        from langchain_core.tools import StructuredTool
+        from langchain_core.tools import StructuredTool, ToolException
+        from pydantic import ConfigDict, Field, create_model
     except ImportError as exc:
         raise missing_extra("langchain-core", "langgraph") from exc
-    return StructuredTool.from_function(
-        coroutine=coroutine,
-        name=name,
-        description=description,
+
+    async def invoke(**arguments: str) -> tuple[str, ExecResult]:
+        try:
+            result = await tool.run(arguments[tool.argument])
+        except SandboxError as exc:
+            raise ToolException(tool.answers.error(exc)) from exc
+        return tool.answers.result(result), result
+
+    field: Any = (str, Field(description=tool.meaning))
+    return StructuredTool(
+        name=tool.name,
+        description=tool.description,
+        args_schema=create_model(tool.name, __config__=ConfigDict(extra="forbid"), **{tool.argument: field}),
+        coroutine=invoke,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error="the arguments are malformed: give what the schema names, as text",
+        handle_validation_error=tool.malformed,
     )

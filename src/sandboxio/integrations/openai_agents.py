@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sandboxio.errors import SandboxError
-from sandboxio.integrations.answers import MAX_CHARS, Answers
-from sandboxio.integrations.calls import TIMEOUT_SECONDS, SandboxCalls, SandboxSource, missing_extra
+from sandboxio.integrations.answers import MAX_CHARS
+from sandboxio.integrations.calls import TIMEOUT_SECONDS, SandboxSource
+from sandboxio.integrations.tool import SandboxTool, code_tool, command_tool, missing_extra
 
 if TYPE_CHECKING:
     from agents import FunctionTool
-
-    from sandboxio import ExecResult
 
 __all__ = ["make_code_tool", "make_command_tool"]
 
@@ -42,8 +40,7 @@ def make_code_tool(
             agent = Agent("analyst", tools=[make_code_tool(sb)])
             print((await Runner.run(agent, "What is 2 ** 100?")).final_output)
     """
-    calls, answers = SandboxCalls(sandbox, timeout), Answers(max_chars)
-    return _tool(answers, calls.run_code, "code", name, calls.code_description)
+    return _native(code_tool(sandbox, name, timeout=timeout, max_chars=max_chars))
 
 
 def make_command_tool(
@@ -57,36 +54,38 @@ def make_command_tool(
 
     Example: `Agent("operator", tools=[make_command_tool(sb)])`
     """
-    calls, answers = SandboxCalls(sandbox, timeout), Answers(max_chars)
-    return _tool(answers, calls.run_command, "command", name, calls.command_description)
+    return _native(command_tool(sandbox, name, timeout=timeout, max_chars=max_chars))
 
 
-def _tool(
-    answers: Answers,
-    run: Callable[[str], Awaitable[ExecResult]],
-    argument: str,
-    name: str,
-    description: str,
-) -> FunctionTool:
+def _native(tool: SandboxTool) -> FunctionTool:
     try:
         from agents import FunctionTool
     except ImportError as exc:
         raise missing_extra("openai-agents", "openai-agents") from exc
 
     async def invoke(_context: Any, arguments: str) -> str:
+        text = _only_text(arguments, tool.argument)
+        if text is None:
+            return tool.malformed
         try:
-            text = json.loads(arguments)[argument]
-        except (ValueError, TypeError, KeyError):
-            return f'the arguments are malformed: give {{"{argument}": "…"}}'
-        try:
-            return answers.result(await run(text))
+            return tool.answers.result(await tool.run(text))
         except SandboxError as exc:
-            return answers.error(exc)
+            return tool.answers.error(exc)
 
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {argument: {"type": "string"}},
-        "required": [argument],
+        "properties": {tool.argument: {"type": "string", "description": tool.meaning}},
+        "required": [tool.argument],
         "additionalProperties": False,
     }
-    return FunctionTool(name, description, schema, invoke)
+    return FunctionTool(tool.name, tool.description, schema, invoke)
+
+
+def _only_text(arguments: str, name: str) -> str | None:
+    try:
+        given: object = json.loads(arguments)
+    except (ValueError, TypeError, RecursionError):  # a model may nest as deep as it likes
+        return None
+    fields = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    text = fields.get(name)
+    return text if isinstance(text, str) and len(fields) == 1 else None

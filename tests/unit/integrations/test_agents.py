@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import anyio
+import anyio.to_thread
 import pytest
 
 import sandboxio
+from sandboxio.testing.fake import FakeBackend
 
 FOLLOW = "MARKER=follow tail -f /dev/null"
 """A command that waits for ever, and can be counted."""
@@ -141,8 +145,42 @@ async def test_a_creation_that_fails_is_an_answer(framework, sbx_fake):
     assert answer.startswith("[SBX_E1201] the provider has no room\nFix: ")
 
 
-async def test_malformed_arguments_are_an_answer(framework, sbx_fake):
-    tool = framework.tools.make_code_tool(sandboxio.create)
-    (answer,) = await framework.answers(tool, {"program": "print(1)"})
-    assert "the arguments are malformed" in answer
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"program": "ls"}, {"command": 5}, {"command": ["ls", "/"]}, {"command": "ls", "timeout": 9999}],
+    ids=str,
+)
+async def test_malformed_arguments_are_an_answer_that_says_what_to_give(framework, sbx_fake, arguments):
+    tool = framework.tools.make_command_tool(sandboxio.create)
+    (answer,) = await framework.answers(tool, arguments)
+    assert answer == 'the arguments are malformed: give {"command": "…"} and nothing else'
     assert sbx_fake.calls == ()
+
+
+async def make_later():
+    return sandboxio.create()
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: None, "NoneType"),
+        (lambda: make_later(), "coroutine"),
+        (lambda: nullcontext(5), "int"),
+    ],
+    ids=["nothing", "a coroutine", "a context of something else"],
+)
+async def test_a_function_that_makes_no_sandbox_is_told_in_the_answer(framework, make, what):
+    (answer,) = await framework.answers(framework.tools.make_code_tool(make), {"code": "print(1)"})
+    assert answer.startswith(
+        f"[SBX_E1000] the tool's function made {what}, not an asynchronous sandbox\nFix: "
+    )
+
+
+async def test_a_synchronous_sandbox_of_a_function_runs_nothing(framework):
+    fake = FakeBackend()
+    with await anyio.to_thread.run_sync(sandboxio.create_sync, fake) as sandbox:
+        tool = framework.tools.make_code_tool(lambda: sandbox)
+        (answer,) = await framework.answers(tool, {"code": "print(1)"})
+    assert "made SyncSandbox, not an asynchronous sandbox" in answer
+    assert [call.operation for call in fake.calls] == ["create", "kill"]

@@ -13,10 +13,19 @@ import pytest
 import sandboxio
 from sandboxio import ExecResult, ResourceLimitExceeded, RichOutput
 from sandboxio.integrations.answers import Answers
+from sandboxio.models import shown
 from sandboxio.testing.fake import FakeBackend
 
 FOLDER = Path(sandboxio.__file__).parent / "integrations"
 MODULES = {"langgraph": "langchain_core", "openai_agents": "agents"}
+
+
+INFINITE, NAN = float("inf"), float("nan")
+
+
+async def make_later():
+    """Not a function that makes a sandbox: what it gives is a coroutine."""
+    return sandboxio.create()
 
 
 def module(name):
@@ -30,6 +39,7 @@ def test_the_tools_of_langgraph_are_its_own():
     assert isinstance(tool, BaseTool)
     schema = tool.get_input_schema().model_json_schema()
     assert (list(schema["properties"]), schema["required"]) == (["code"], ["code"])
+    assert schema["additionalProperties"] is False
 
 
 async def test_langgraph_gets_the_result_as_an_artifact_and_errors_marked_as_such(sbx_fake):
@@ -39,6 +49,20 @@ async def test_langgraph_gets_the_result_as_an_artifact_and_errors_marked_as_suc
     assert (message.status, message.artifact.stdout) == ("success", "hi\n")
     with sbx_fake.unreachable():
         assert (await tool.ainvoke(call)).status == "error"
+
+
+async def test_a_checkpointer_gives_the_fields_of_the_artifact_back(sbx_fake):
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    result = ExecResult(0, "hi", "", results=(RichOutput("image/png", b"\x89PNG"),))
+    sbx_fake.on_run_code("plot", returns=result)
+    tool = module("langgraph").make_code_tool(sandboxio.create)
+    call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"code": "plot()"}}
+    serializer = JsonPlusSerializer()
+    stored = serializer.dumps_typed(await tool.ainvoke(call))
+    artifact = serializer.loads_typed(stored).artifact
+    assert (artifact["exit_code"], artifact["stdout"]) == (0, "hi")
+    assert artifact["results"] == [{"mime_type": "image/png", "data": b"\x89PNG"}]
 
 
 def test_langgraph_refuses_to_block(sbx_fake):
@@ -57,11 +81,27 @@ def test_the_tools_of_openai_agents_are_its_own_with_a_strict_schema():
     assert list(tool.params_json_schema["properties"]) == ["command"]
 
 
-@pytest.mark.parametrize("arguments", ["", "[]", "null", "{}", '{"code": 1}'])
-async def test_openai_agents_gets_text_for_whatever_a_model_sends(sbx_fake, arguments):
-    tool = module("openai_agents").make_code_tool(sandboxio.create)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"command": 1}',
+        '{"command": null}',
+        '{"command": ["ls", "/"]}',
+        '{"command": "ls", "timeout": 9999}',
+        "[" * 200_000,
+        "9" * 5000,
+    ],
+    ids=lambda arguments: arguments[:40],
+)
+async def test_openai_agents_answers_whatever_a_model_sends(sbx_fake, arguments):
+    tool = module("openai_agents").make_command_tool(sandboxio.create)
     answer = await tool.on_invoke_tool(None, arguments)
-    assert "malformed" in answer or answer.startswith("[SBX_E1000]")
+    assert answer == 'the arguments are malformed: give {"command": "…"} and nothing else'
+    assert sbx_fake.calls == ()
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -83,15 +123,27 @@ def test_a_file_of_a_framework_stays_small(name, make):
     [
         ({"sandbox": "docker://"}, "str"),
         ({"sandbox": None}, "NoneType"),
-        ({"timeout": 0}, "timeout"),
-        ({"timeout": float("inf")}, "timeout"),
-        ({"timeout": float("nan")}, "timeout"),
-        ({"max_chars": 0}, "max_chars"),
+        ({"sandbox": FakeBackend()}, "FakeBackend"),
+        ({"sandbox": make_later}, "asynchronous function"),
+        *(
+            ({"timeout": value}, "timeout")
+            for value in (0, -1, None, "5", True, 10**400, 1e300, INFINITE, NAN)
+        ),
+        *(({"max_chars": value}, "max_chars") for value in (0, -1, None, "x", 10.5, True, -(10**5000))),
+        *(({"name": value}, "name") for value in ("", "run code", "run\n", None, 5)),
     ],
+    ids=lambda value: value if isinstance(value, str) else shown(value)[:40],
 )
 def test_an_argument_that_means_nothing_is_refused_when_the_tool_is_made(name, arguments, word):
     with pytest.raises(sandboxio.ConfigurationError, match=word):
         module(name).make_code_tool(**{"sandbox": sandboxio.create, **arguments})
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_synchronous_sandbox_is_refused_before_anything_runs_in_it(name, sbx_fake):
+    with sandboxio.create_sync() as sandbox, pytest.raises(sandboxio.ConfigurationError, match="SyncSandbox"):
+        module(name).make_code_tool(sandbox)
+    assert [call.operation for call in sbx_fake.calls] == ["create", "kill"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -101,6 +153,7 @@ def test_without_the_framework_the_command_that_installs_it_is_told(name, monkey
         monkeypatch.setitem(sys.modules, submodule, None)
     with pytest.raises(sandboxio.ConfigurationError) as caught:
         module(name).make_code_tool(sandboxio.create)
+    assert caught.value.code == "SBX_E1000"
     assert caught.value.hint == f"uv sync --inexact --extra {name.replace('_', '-')}"
 
 

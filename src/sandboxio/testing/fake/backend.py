@@ -29,7 +29,7 @@ from sandboxio.testing.fake.driver import FakeDriver
 from sandboxio.testing.fake.network import Denial, FakeServer
 from sandboxio.testing.fake.provider import GoneError, Provider, translate
 from sandboxio.testing.fake.sandbox import VirtualSandbox
-from sandboxio.testing.fake.scripted import FakeCall, Match, Response
+from sandboxio.testing.fake.scripted import FakeCall, Match, Response, check_error
 
 __all__ = ["ALL_CAPABILITIES", "FakeBackend", "FakeConfig"]
 
@@ -169,10 +169,12 @@ class FakeBackend:
         Args:
             match: Text that the command line contains, a pattern found in it, or a predicate.
             returns: A result, standard output, or a function of the call that gives one.
-            raises: An exception that starting it raises.
+            raises: An error of the library, which the caller gets as it is. Any other exception stands
+                for one of a provider's SDK: the caller gets the error that it means, `ConnectError` if
+                none.
 
         Raises:
-            ConfigurationError: It has no outcome, or two.
+            ConfigurationError: It has no outcome, or two, or an argument is of another type.
 
         Example: `fake.on_run("git status", returns=ExecResult(128, "", "not a git repository"))`
         """
@@ -202,7 +204,12 @@ class FakeBackend:
 
     @contextmanager
     def failing_creates(self, error: Exception) -> Generator[None, None, None]:
-        """While entered, every creation fails with this."""
+        """While entered, every creation fails with this.
+
+        Raises:
+            ConfigurationError: It is no exception object.
+        """
+        check_error(error)
         self._provider.create_error = error
         try:
             yield

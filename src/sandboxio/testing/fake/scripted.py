@@ -7,6 +7,7 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Literal
 
@@ -14,10 +15,10 @@ import anyio.lowlevel
 
 from sandboxio.adapter.driver import Exit
 from sandboxio.errors import ConfigurationError
-from sandboxio.models import ExecResult, OutputChunk, RichOutput
+from sandboxio.models import ExecResult, OutputChunk, RichOutput, shown
 from sandboxio.network import NetworkPolicy
 
-__all__ = ["FakeCall", "Match", "Response", "ScriptedExecution", "Scripts"]
+__all__ = ["FakeCall", "Match", "Response", "ScriptedExecution", "Scripts", "check_error"]
 
 Operation = Literal["create", "connect", "run", "run_code", "files", "detach", "kill"]
 
@@ -91,19 +92,25 @@ class Scripts:
         """Add one.
 
         Raises:
-            ConfigurationError: It has no outcome, or two.
+            ConfigurationError: It has no outcome, or two, or something is of a type that it cannot be.
         """
         if (returns is None) is (raises is None):
             raise ConfigurationError(
                 "a scripted response needs exactly one of returns= and raises=",
                 hint='give on_run("pytest", returns="3 passed")',
             )
+        _check_match(match)
+        if returns is not None:
+            _check_response(returns)
+        if raises is not None:
+            check_error(raises)
         self._rules.insert(0, _Rule(operation, match, returns, raises))
 
     def answer(self, call: FakeCall) -> ScriptedExecution | None:
         """The response to a call, or `None` if nothing was scripted.
 
         Raises:
+            ConfigurationError: A scripted function gave neither a result nor text.
             Exception: The one that was scripted.
         """
         rule = next((rule for rule in self._rules if rule.covers(call)), None)
@@ -112,8 +119,7 @@ class Scripts:
         if rule.raises is not None:
             raise rule.raises
         outcome = rule.returns(call) if callable(rule.returns) else rule.returns
-        assert outcome is not None
-        return ScriptedExecution(ExecResult(0, outcome, "") if isinstance(outcome, str) else outcome)
+        return ScriptedExecution(_result(outcome))
 
 
 class ScriptedExecution:
@@ -157,3 +163,48 @@ class ScriptedExecution:
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+def check_error(error: object) -> None:
+    """Refuse what cannot be raised in place of an answer.
+
+    Raises:
+        ConfigurationError: It is no exception object.
+    """
+    if not isinstance(error, Exception):
+        raise ConfigurationError(
+            f"{shown(error)} cannot be raised in place of an answer",
+            hint='give an exception object, such as sandboxio.ConnectError("the service is down")',
+        )
+
+
+def _check_match(match: Match) -> None:
+    searched: object = match.pattern if isinstance(match, re.Pattern) else match
+    if not isinstance(searched, str) and not _is_function(searched):
+        raise ConfigurationError(
+            f"{shown(searched)} matches no call",
+            hint="give text that the call contains, a compiled pattern of text, or a function of the call",
+        )
+
+
+def _check_response(response: object) -> None:
+    if not isinstance(response, str | ExecResult) and not _is_function(response):
+        raise ConfigurationError(
+            f"{shown(response)} is no answer to a call",
+            hint="give standard output as text, an ExecResult, or a function of the call that gives one",
+        )
+
+
+def _is_function(thing: object) -> bool:
+    return callable(thing) and not isinstance(thing, type) and not iscoroutinefunction(thing)
+
+
+def _result(outcome: object) -> ExecResult:
+    if isinstance(outcome, ExecResult):
+        return outcome
+    if isinstance(outcome, str):
+        return ExecResult(0, outcome, "")
+    raise ConfigurationError(
+        f"a scripted function answered {shown(outcome)}",
+        hint="let it give standard output as text, or an ExecResult",
+    )
