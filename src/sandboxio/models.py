@@ -29,6 +29,10 @@ __all__ = [
     "RichOutput",
 ]
 
+MOST_CORES: Final = 1_000_000
+MOST_MEBIBYTES: Final = 2**40
+"""Beyond what any machine has, and within what providers' numbers hold."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -173,7 +177,7 @@ class Resources:
         gpu: The provider's name for a kind of GPU.
 
     Raises:
-        ConfigurationError: A number is not positive and finite.
+        ConfigurationError: A number is not positive, or beyond any machine.
 
     Example: `Resources(cpu=2, memory_mb=2048, disk_mb=512)`
     """
@@ -184,14 +188,14 @@ class Resources:
     gpu: str | None = None
 
     def __post_init__(self) -> None:
-        _require_positive("cpu", self.cpu, whole=False)
-        _require_positive("memory_mb", self.memory_mb, whole=True)
-        _require_positive("disk_mb", self.disk_mb, whole=True)
+        _require_cap("cpu", self.cpu, MOST_CORES, whole=False)
+        _require_cap("memory_mb", self.memory_mb, MOST_MEBIBYTES, whole=True)
+        _require_cap("disk_mb", self.disk_mb, MOST_MEBIBYTES, whole=True)
         if self.gpu is not None and not self.gpu:
             raise ConfigurationError("Resources.gpu is empty", hint="name a GPU, or leave gpu out")
 
 
-def _require_positive(name: str, value: object, *, whole: bool) -> None:
+def _require_cap(name: str, value: object, most: int, *, whole: bool) -> None:
     if value is None:
         return
     kinds = (int,) if whole else (int, float)
@@ -200,10 +204,10 @@ def _require_positive(name: str, value: object, *, whole: bool) -> None:
             f"Resources.{name} is {type(value).__name__}, not a number",
             hint=f"give {name} as {'a whole number' if whole else 'a number'}, or leave it out",
         )
-    if not is_positive(value):
+    if not is_positive(value) or value > most:
         raise ConfigurationError(
-            f"Resources.{name} is {shown(value)}, and a cap must be positive and finite",
-            hint=f"raise {name} instead of removing it; leave it out for the backend's default",
+            f"Resources.{name} is {shown(value)}, and a cap must be positive and at most {most}",
+            hint=f"raise {name} within that instead of removing it; leave it out for the backend's default",
         )
 
 
