@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import anyio
 from anyio import to_thread
 
 import sandboxio
@@ -9,6 +12,8 @@ from benchmarks.by_hand import IMAGE, HandMade
 from benchmarks.rounds import Row, compare
 
 LIMIT = 1.1
+AT_ONCE = 20
+THREADS = 4
 
 
 async def _ours() -> None:
@@ -22,12 +27,31 @@ def _by_hand() -> None:
     container.close()
 
 
+async def _many() -> None:
+    async with anyio.create_task_group() as group:
+        for _ in range(AT_ONCE):
+            group.start_soon(_ours)
+
+
+def _many_by_hand() -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(_by_hand) for _ in range(AT_ONCE)]:
+            done.result()
+
+
 async def measure() -> list[Row]:
-    """The whole life of a sandbox, and one command in a living one."""
+    """The whole life of a sandbox, of many at once, and one command in a living one."""
     rows = [
         await compare(
             "create + run + kill", _ours, lambda: to_thread.run_sync(_by_hand), rounds=9, limit=LIMIT
-        )
+        ),
+        await compare(
+            f"the same, {AT_ONCE} at once",
+            _many,
+            lambda: to_thread.run_sync(_many_by_hand),
+            rounds=5,
+            limit=LIMIT,
+        ),
     ]
     container = HandMade()
     try:
