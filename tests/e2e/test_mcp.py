@@ -13,7 +13,7 @@ import anyio
 import docker
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, TextContent
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "mcp-image.sh"
@@ -79,6 +79,44 @@ async def test_an_agent_host_works_in_a_container_that_is_gone_afterwards() -> N
     with anyio.fail_after(30):
         while info["sandbox_id"] in containers("sandboxio.managed=true"):
             await asyncio.sleep(0.1)
+
+
+def failure(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert result.is_error
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def test_what_code_in_a_container_does_to_files_ends_in_answers() -> None:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "sandboxio.mcp"], env=dict(os.environ)
+    )
+    hostile = "touch $(printf 'a\\377b'); truncate -s 300M huge; ln -s huge link; mkfifo pipe; mkdir d"
+    told = [
+        ("read_file", {"path": "link"}, "Fix: find, cut or summarize the part that you need"),
+        ("read_file", {"path": "pipe"}, "Fix: it is a device, a pipe or a socket"),
+        ("read_file", {"path": "d"}, "Fix: give the path of a file"),
+        ("write_file", {"path": "huge/x", "content": ""}, "Fix: a part of the path is a file"),
+        (
+            "write_file",
+            {"path": "huge/x/y", "content": ""},
+            "Fix: only a directory can be listed or hold files",
+        ),
+        ("run_python", {"code": "1", "context": "mine"}, "Fix: leave context out"),
+        (
+            "run_command",
+            {"command": ["cat", "x" * 200_000]},
+            "Fix: write what is long to a file with write_file",
+        ),
+    ]
+    with anyio.fail_after(BOUND):
+        async with Client(parameters) as client:
+            structured(await client.call_tool("run_command", {"command": hostile}))
+            names = [entry["name"] for entry in structured(await client.call_tool("list_files"))["entries"]]
+            assert names == ["a\ufffdb", "d", "huge", "link", "pipe"]
+            for tool, arguments, fix in told:
+                assert fix in failure(await client.call_tool(tool, arguments)), (tool, arguments)
 
 
 @pytest.fixture(scope="module")

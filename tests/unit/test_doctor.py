@@ -80,6 +80,16 @@ class CarelessBackend(PlainBackend):
         return ["fine"]
 
 
+class BabblingBackend(PlainBackend):
+    async def diagnose(self) -> Any:
+        return (Check("engine", "failed", None),)  # type: ignore[arg-type]
+
+
+class ExcitedBackend(PlainBackend):
+    async def diagnose(self) -> Any:
+        return (Check("engine", "great"),)  # type: ignore[arg-type]
+
+
 class UnmakeableBackend(PlainBackend):
     def __init__(self, config: AcmeConfig) -> None:
         raise ConnectError("no configuration", hint="write one")
@@ -147,7 +157,13 @@ def test_a_backend_that_cannot_be_made_is_a_finding(install: Install) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "name"),
-    [(OddBackend, "configuration"), (OddTierBackend, "isolation"), (CarelessBackend, "diagnosis")],
+    [
+        (OddBackend, "configuration"),
+        (OddTierBackend, "isolation"),
+        (CarelessBackend, "diagnosis"),
+        (BabblingBackend, "diagnosis"),
+        (ExcitedBackend, "diagnosis"),
+    ],
 )
 def test_whatever_a_backend_does_is_a_finding(
     backend: type[PlainBackend], name: str, install: Install
@@ -190,7 +206,65 @@ def test_every_step_is_bounded(install: Install, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "_STEP_SECONDS", 0.05)
     install(acme=StuckBackend)
     backend = only_backend(doctor())
-    assert [check.detail for check in backend.checks] == ["no answer within 0.05 s"] * 2
+    (check,) = backend.checks
+    assert (check.name, check.detail) == ("diagnosis", "[SBX_E1202] no answer within 0.05 s")
+    assert "see whether the engine or service answers" in check.hint
+
+
+def test_the_tier_and_the_checks_are_asked_for_together(install: Install) -> None:
+    class Meeting(PlainBackend):
+        def __init__(self, config: AcmeConfig) -> None:
+            super().__init__(config)
+            self.asked_for_tier = anyio.Event()
+
+        async def diagnose(self) -> tuple[Check, ...]:
+            with anyio.fail_after(5):
+                await self.asked_for_tier.wait()
+            return (Check("meeting", "ok"),)
+
+        async def verify_isolation(self) -> IsolationTier:
+            self.asked_for_tier.set()
+            return IsolationTier.CONTAINER
+
+    install(acme=Meeting)
+    assert doctor().ok
+
+
+@pytest.mark.parametrize(
+    "error", [AttributeError("x"), KeyError("y"), TypeError(), ExceptionGroup("z", [OSError()])]
+)
+def test_whatever_a_backend_raises_has_a_code_and_a_fix(error: Exception, install: Install) -> None:
+    class Broken(PlainBackend):
+        async def diagnose(self) -> tuple[Check, ...]:
+            raise error
+
+    install(acme=Broken)
+    (check,) = only_backend(doctor()).checks
+    assert check.detail == f"[SBX_E1202] the backend failed with {type(error).__name__}"
+    assert check.hint.endswith("if it does, report this to the authors of the backend acme")
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        ("", "see whether the engine or service answers its own tools, and look at its log"),
+        ("check the address, then run `sandboxio doctor`", "check the address"),
+        ("try again; run `sandboxio doctor` when it happens repeatedly", "try again"),
+    ],
+)
+def test_no_fix_is_to_run_what_has_just_run(hint: str, shown: str, install: Install) -> None:
+    class Refused(PlainBackend):
+        async def diagnose(self) -> tuple[Check, ...]:
+            raise ConnectError("no answer", hint=hint)
+
+    install(acme=Refused)
+    (check,) = only_backend(doctor()).checks
+    assert check.hint == shown
+
+
+def test_what_executes_nothing_isolates_nothing() -> None:
+    by_name = {backend.name: backend for backend in doctor().backends}
+    assert by_name["fake"].isolation == "none"
 
 
 def test_variables_are_named_but_never_shown(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +289,10 @@ def test_what_is_not_installed_comes_with_its_command(install: Install) -> None:
     install()
     report = doctor()
     assert report.ok
-    assert report.not_installed == {"docker": "uv sync --inexact --extra docker", "e2b": "uv sync --inexact --extra e2b"}
+    assert report.not_installed == {
+        "docker": "uv sync --inexact --extra docker",
+        "e2b": "uv sync --inexact --extra e2b",
+    }
 
 
 def test_the_report_is_plain_json(install: Install) -> None:
@@ -303,6 +380,37 @@ def test_a_report_names_variables_and_no_place_of_a_person(
     TalkativeBackend.said = said
     install(docker=TalkativeBackend)
     (check,) = only_backend(doctor()).checks
+    assert (check.detail, check.hint) == (shown, f"look at {shown}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said", "shown"),
+    [
+        ("E2B_API_KEY", "e2b_0123456789", "Bearer:e2b_0123456789_x", "Bearer:$E2B_API_KEY_x"),
+        ("E2B_API_KEY", "abcd", "xabcdx", "x$E2B_API_KEYx"),
+        ("SBX_LEVEL", "warn", "warn: a warning", "$SBX_LEVEL: a warning"),
+        ("SBX_ODD", "12345678abcd", "x12345678abcd", "x$SBX_ODD"),
+        ("E2B_\\q", "abcd", "is abcd", "is $E2B_\\q"),
+        ("DOCKER_HOST", "tcp://u\x01r:s3cret@h:1", "at tcp://u\ufffdr:s3cret@h:1", "at $DOCKER_HOST"),
+        ("DOCKER_HOST", "tcp://u\x01r:s3cret@h:1", "at 'tcp://u\\x01r:s3cret@h:1'", "at '$DOCKER_HOST'"),
+        ("DOCKER_HOST", "tcp://u\n\tr:s3cret@h:1", "at u r:s3cret@h:1", "at $DOCKER_HOST"),
+        (
+            "DOCKER_HOST",
+            "http://user:s3cret@h:1",
+            "the password s3cret is wrong",
+            "the password $DOCKER_HOST is wrong",
+        ),
+        ("HTTPS_PROXY", "http://bob:pass\\word@proxy", "'pass\\\\word'", "'$HTTPS_PROXY'"),
+        ("SBX_X", "1", "http://bob:word@proxy/ and http://example.org/", "http://… and http://example.org/"),
+    ],
+)
+def test_a_value_is_not_shown_in_any_form(
+    name: str, value: str, said: str, shown: str, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    TalkativeBackend.said = said
+    install(docker=TalkativeBackend, e2b=PlainBackend)
+    check = doctor().backends[0].checks[0]
     assert (check.detail, check.hint) == (shown, f"look at {shown}")
 
 

@@ -11,10 +11,10 @@ import anyio
 
 from sandboxio.adapter.driver import Driver
 from sandboxio.adapter.lifetime import Lifetime
-from sandboxio.adapter.redaction import Redactor
 from sandboxio.backends import backends_with
 from sandboxio.errors import CapabilityNotSupported, ConnectError, SandboxError, SandboxGone
 from sandboxio.models import Capability, IsolationTier
+from sandboxio.redaction import Redactor
 from sandboxio.release import bounded
 
 __all__ = ["Guard", "Identity", "not_supported"]

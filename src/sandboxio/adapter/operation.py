@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from sandboxio.adapter.guard import Identity
-from sandboxio.adapter.redaction import Redactor
 from sandboxio.audit import AuditConfig, AuditEvent, deliver
 from sandboxio.errors import AuditSinkError, SandboxError
 from sandboxio.models import Meter
 from sandboxio.otel import OperationSpan, start_span
+from sandboxio.redaction import Redactor
 from sandboxio.release import uninterrupted
 
 __all__ = ["Operation", "Recorder"]

@@ -21,7 +21,6 @@ from sandboxio.adapter.driver import Driver
 from sandboxio.adapter.guard import Guard, Identity, not_supported
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
-from sandboxio.adapter.redaction import Redactor, redactor_for
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.adapter.validation import (
     checked_environment,
@@ -40,6 +39,7 @@ from sandboxio.errors import (
 )
 from sandboxio.models import Capability, IsolationTier, Resources
 from sandboxio.network import NetworkPolicy
+from sandboxio.redaction import Redactor, redactor_for
 from sandboxio.release import GRACE_VARIABLE, bounded, uninterrupted, warn_orphaned
 
 __all__ = [

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # what type checkers know; nothing is loaded here before signals are held back
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
+
+_SIGNAL_BASE = 128
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,10 +21,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Example: `sys.exit(main(["doctor", "--json"]))`
     """
-    try:  # an interrupt can come while the tool itself is being loaded
-        from sandboxio.cli.tool import run_tool
+    from sandboxio.cli.signals import SignalsHeld, ignore_signals
 
-        return run_tool(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+    try:
+        with SignalsHeld():
+            from sandboxio.cli.tool import run_tool
+
+            code = run_tool(sys.argv[1:] if argv is None else argv)
+            if argv is None and code > _SIGNAL_BASE:
+                ignore_signals()
+            return code
+    except KeyboardInterrupt:  # it came where there was nothing to end
+        from sandboxio.cli.stdio import note
+
+        note("interrupted")
         return 130

@@ -78,7 +78,7 @@ async def _demo(target: str | None, output: Output) -> bool:
     with waiting("looking for a backend"):
         chosen = await select_backend() if target is None else Selection(target, "it was asked for")
     output.document.update(target=chosen.target, reason=chosen.reason)
-    output.line(f"backend {output.styled(chosen.target, 'strong')}: {printable(chosen.reason)}")
+    output.line(f"backend {output.styled(printable(chosen.target), 'strong')}: {printable(chosen.reason)}")
     steps = _Steps(output)
     async with AsyncExitStack() as stack:
         with steps.step("create") as step, waiting("creating a sandbox"):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from sandboxio.cli.exit_codes import FAILURE, OK
+from sandboxio.cli.interruption import run_to_end
 from sandboxio.cli.output import Output, Style, printable
 from sandboxio.cli.progress import waiting
 
@@ -39,17 +40,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Print the report; the code says whether an installed backend failed a check."""
-    import sandboxio
+    from sandboxio.diagnosis import examine
 
     with waiting("looking at the installed backends"):
-        report = sandboxio.doctor()
+        report = run_to_end(examine, on_signal=output.note)
     output.document.update(report.as_dict())
     output.line(output.styled(f"sandboxio {report.version}", "strong"))
     output.line(f"{report.python} on {report.platform}")
     if report.versions:
         output.line(f"needs: {_shown(report.versions)}")
     if report.variables:
-        output.line(f"set: {' '.join(report.variables)}")
+        output.line(f"set: {printable(' '.join(report.variables))}")
     for backend in report.backends:
         _print_backend(backend, output)
     for name, command in report.not_installed.items():
@@ -60,7 +61,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _print_backend(backend: BackendReport, output: Output) -> None:
     output.line()
-    output.line(f"{output.styled(backend.name, 'strong')}  isolation: {backend.isolation}")
+    output.line(
+        f"{output.styled(printable(backend.name), 'strong')}  isolation: {printable(backend.isolation)}"
+    )
     if backend.versions:
         output.line(f"  {_shown(backend.versions)}")
     if backend.capabilities:
@@ -74,10 +77,10 @@ def _print_backend(backend: BackendReport, output: Output) -> None:
 def _print_check(check: Check, output: Output) -> None:
     word, style = _MARKS[check.status]
     detail = f": {printable(check.detail)}" if check.detail else ""
-    output.line(f"  {output.styled(word, style)} {check.name}{detail}")
+    output.line(f"  {output.styled(word, style)} {printable(check.name)}{detail}")
     if check.hint and check.status != "ok":
         output.line(f"       fix: {printable(check.hint)}")
 
 
 def _shown(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
+    return printable(", ".join(f"{name} {version}" for name, version in versions.items()))

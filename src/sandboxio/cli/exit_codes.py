@@ -32,7 +32,7 @@ INTERRUPTED: Final = 130
 KILLED: Final = 137
 """A command in the sandbox was killed for want of memory, as 128 + SIGKILL."""
 READER_GONE: Final = 141
-"""Nobody reads the command's output any more, as 128 + SIGPIPE."""
+"""Nobody reads the output any more, as 128 + SIGPIPE."""
 
 _SIGNAL_BASE: Final = 128
 

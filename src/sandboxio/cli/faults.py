@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO, cast
+
+from sandboxio.cli.stdio import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["print_traceback", "summary"]
+__all__ = ["alone", "print_traceback", "summary"]
+
+
+def alone(exc: Exception) -> Exception:
+    """The error itself, where it is the only one in the groups that task groups put around it."""
+    given: object = exc
+    if isinstance(given, ExceptionGroup):
+        members = cast("ExceptionGroup[Exception]", given).exceptions
+        if len(members) == 1:
+            return alone(members[0])
+    return exc
 
 
 def summary(exc: BaseException) -> str:
@@ -33,7 +46,7 @@ def print_traceback(exc: BaseException, *, redact: Callable[[str], str] | None) 
     import traceback
 
     text = "".join(traceback.format_exception(exc))
-    print(redact(text) if redact is not None else text, end="", file=sys.stderr, flush=True)
+    note(redact(text) if redact is not None else text, end="")
 
 
 def _printed_richly(exc: BaseException, stream: TextIO) -> bool:
@@ -43,5 +56,6 @@ def _printed_richly(exc: BaseException, stream: TextIO) -> bool:
     except ImportError:
         return False
     console = Console(file=stream)
-    console.print(Traceback.from_exception(type(exc), exc, exc.__traceback__, show_locals=False))
+    with suppress(OSError):
+        console.print(Traceback.from_exception(type(exc), exc, exc.__traceback__, show_locals=False))
     return True

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import TypeVar
+
+from sandboxio.cli.signals import WORDS, ending_signals, hold_signals
 
 __all__ = ["Interrupted", "run_to_end"]
 
 T = TypeVar("T")
-
-_SIGNALS: Final = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "the terminal has gone"}
 
 
 class Interrupted(Exception):
@@ -34,7 +35,7 @@ def run_to_end(work: Callable[[], Awaitable[T]], *, on_signal: Callable[[str], N
 
     Args:
         work: What to do.
-        on_signal: Called at the first signal, with a word for it.
+        on_signal: Called once the first signal has cancelled the work, with a word for it.
 
     Raises:
         Interrupted: A signal came.
@@ -49,8 +50,8 @@ def run_to_end(work: Callable[[], Awaitable[T]], *, on_signal: Callable[[str], N
         def stop(number: int) -> None:
             if not received:
                 received.append(number)
-                on_signal(_SIGNALS[signal.Signals(number).name])
                 scope.cancel()
+                on_signal(WORDS[signal.Signals(number).name])
 
         with _handling(stop):
             try:
@@ -60,6 +61,9 @@ def run_to_end(work: Callable[[], Awaitable[T]], *, on_signal: Callable[[str], N
                 if received:
                     raise Interrupted(received[0]) from exc
                 raise
+            finally:
+                if received:  # the work has ended, and what has to be written about it has not
+                    hold_signals()
         if received:
             raise Interrupted(received[0])
         return results[0]
@@ -77,16 +81,25 @@ def _handling(stop: Callable[[int], None]) -> Generator[None]:
     import asyncio
 
     loop = asyncio.get_running_loop()
-    handled: list[int] = []
-    for name in _SIGNALS:
-        number = getattr(signal, name, None)
-        if number is None or signal.getsignal(number) is signal.SIG_IGN:
+    handled: list[signal.Signals] = []
+    for number in ending_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
             continue
         with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or another thread
             loop.add_signal_handler(number, stop, number)
             handled.append(number)
+    if sys.platform != "win32":
+        for number in signal.sigpending().intersection(handled):  # before any work is begun for nothing
+            stop(signal.sigwait([number]))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ending_signals())
     try:
         yield
     finally:
+        # The work has ended. What comes while the loop is being closed, which puts the defaults back,
+        # changes nothing any more.
         for number in handled:
-            loop.remove_signal_handler(number)
+            loop.add_signal_handler(number, _too_late)
+
+
+def _too_late() -> None:
+    """Answer a signal by nothing."""

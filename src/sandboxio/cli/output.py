@@ -8,16 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from sandboxio.cli.faults import print_traceback, summary
+from sandboxio.cli.stdio import note, show
 from sandboxio.logs import debugging
 
 if TYPE_CHECKING:
     from sandboxio import SandboxError
+    from sandboxio.redaction import Redactor
 
 __all__ = ["Output", "Style", "printable"]
 
 Style = Literal["good", "bad", "warn", "strong", "faint"]
 
-_REDACTED: Final = "[redacted]"
 _CODES: Final[Mapping[Style, str]] = {
     "good": "32",
     "bad": "31",
@@ -42,31 +43,41 @@ class Output:
         self.document: dict[str, Any] = {}
         self.as_json = as_json
         self._coloured = _wants_colour(sys.stdout)
-        self._secrets: tuple[str, ...] = ()
+        self._redaction: Redactor | None = None
 
     def keep_out(self, secrets: Iterable[str]) -> None:
         """Replace these values in every error that is shown."""
-        self._secrets = tuple(sorted(filter(None, secrets), key=len, reverse=True))
+        from sandboxio.redaction import Redactor
+
+        self._redaction = Redactor(secrets)
 
     def line(self, text: str = "") -> None:
-        """Print a line of text at once, unless JSON is wanted."""
+        """Print a line of text at once, unless JSON is wanted.
+
+        Raises:
+            Unwritable: Standard output takes nothing any more.
+        """
         if not self.as_json:
-            print(text, flush=True)
+            show(text)
 
     def finish(self, *, ok: bool) -> None:
-        """Print the document, if it is wanted, with `ok` in it."""
+        """Print the document, if it is wanted, with `ok` in it.
+
+        Raises:
+            Unwritable: Standard output takes nothing any more.
+        """
         if self.as_json:
             import json
 
-            print(json.dumps({**self.document, "ok": ok}, indent=2), flush=True)
+            show(json.dumps({**self.document, "ok": ok}, indent=2))
 
     def styled(self, text: str, style: Style) -> str:
         """The text in a colour, where colours are shown."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self._coloured else text
 
     def note(self, text: str) -> None:
-        """Print a line on standard error."""
-        print(text, file=sys.stderr, flush=True)
+        """Print a line on standard error, if that can still be written."""
+        note(text)
 
     def warning(self, message: Warning | str) -> None:
         """Print a warning of the library in one line on standard error."""
@@ -95,12 +106,10 @@ class Output:
 
     def _trace(self, exc: Exception) -> None:
         if debugging():
-            print_traceback(exc, redact=self._redacted if self._secrets else None)
+            print_traceback(exc, redact=self._redaction.text if self._redaction else None)
 
     def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, _REDACTED)
-        return text
+        return self._redaction.text(text) if self._redaction else text
 
 
 def printable(text: str) -> str:

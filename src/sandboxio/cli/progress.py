@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+from sandboxio.cli.output import printable
 
 if TYPE_CHECKING:
     from logging import Handler
@@ -18,7 +20,7 @@ __all__ = ["waiting"]
 _SILENT_SECONDS: Final = 0.5
 _REDRAW_SECONDS: Final = 0.5
 _ERASE_LINE: Final = "\r\x1b[K"
-_PLAIN_WIDTH: Final = 79
+_USUAL_CELLS: Final = 80
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def waiting(doing: str) -> Generator[Callable[[], None]]:
 
 class _Line:
     def __init__(self, doing: str) -> None:
-        self._doing = doing
+        self._say(doing)
         self._started = time.monotonic()
         self._ended = threading.Event()
         self._handler = _listening(self._say)
@@ -61,31 +63,54 @@ class _Line:
         logging.getLogger("sandboxio").removeHandler(self._handler)
 
     def _say(self, words: str) -> None:
-        self._doing = words
+        self._doing = printable(words).replace("\n", " ")
 
     def _draw(self) -> None:
         drawn = False
         pause = _SILENT_SECONDS
-        while not self._ended.wait(pause):
-            seconds = int(time.monotonic() - self._started)
-            text = f"{self._doing} … {seconds} s"[:_PLAIN_WIDTH]
-            sys.stderr.write(_ERASE_LINE + text)
-            sys.stderr.flush()
-            drawn, pause = True, _REDRAW_SECONDS
-        if drawn:
-            sys.stderr.write(_ERASE_LINE)
-            sys.stderr.flush()
+        with suppress(OSError):  # the terminal has gone
+            while not self._ended.wait(pause):
+                seconds = int(time.monotonic() - self._started)
+                _write(_ERASE_LINE + _fitted(f"{self._doing} … {seconds} s"))
+                drawn, pause = True, _REDRAW_SECONDS
+            if drawn:
+                _write(_ERASE_LINE)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _fitted(text: str) -> str:
+    """As much of a text as one line of the terminal holds: only that can be erased again."""
+    import unicodedata
+
+    encoding = sys.stderr.encoding or "utf-8"
+    shown = text.encode(encoding, "backslashreplace").decode(encoding)
+    room = _cells() - 1
+    for index, character in enumerate(shown):
+        # Those of ambiguous width count as wide, since they are on some terminals.
+        room -= 2 if unicodedata.east_asian_width(character) in "WFA" else 1
+        if room < 0:
+            return shown[:index]
+    return shown
+
+
+def _cells() -> int:
+    """How many there are in a line of the terminal; one that does not know says 0."""
+    with suppress(OSError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_CELLS
+    return _USUAL_CELLS
 
 
 def _listening(say: Callable[[str], None]) -> Handler:
     """Have the library's own words handed to `say`; they are the only ones that tell of a pull."""
     import logging
 
-    from sandboxio.cli.output import printable
-
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(printable(record.getMessage()).replace("\n", " "))
+            say(record.getMessage())
 
     handler = Listener(logging.INFO)
     logger = logging.getLogger("sandboxio")

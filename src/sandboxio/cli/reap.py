@@ -10,15 +10,14 @@ from sandboxio.backends import DEFAULT_BACKEND
 from sandboxio.cli.arguments import add_backend, pair
 from sandboxio.cli.exit_codes import FAILURE, OK
 from sandboxio.cli.interruption import run_to_end
+from sandboxio.cli.inventory import Place, ask, ask_all, end, fields
 from sandboxio.cli.output import Output, printable
 from sandboxio.cli.progress import waiting
-from sandboxio.cli.selection import unset_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
-    from sandboxio import ManagedSandbox, ReapableBackend
+    from sandboxio import ManagedSandbox, SandboxError
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "FAILED", "SUMMARY", "configure", "run"]
 
@@ -36,25 +35,6 @@ FAILED: Final = FAILURE
 
 _HEADER: Final = ("SANDBOX", "BACKEND", "STATE", "CREATED", "EXPIRES", "LABELS")
 _ID_WIDTH: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A backend that was asked for its sandboxes, or why it was not."""
-
-    name: str
-    backend: ReapableBackend | None = None
-    found: tuple[ManagedSandbox, ...] = ()
-    skipped: str = ""
-    failure: str = ""
-
-    def row(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "count": len(self.found) if self.backend is not None else None,
-            "skipped": self.skipped or None,
-            "failure": self.failure or None,
-        }
 
 
 @dataclass(slots=True)
@@ -110,73 +90,32 @@ async def _reap(arguments: argparse.Namespace, output: Output) -> bool:
     output.document.update(killed=arguments.kill, backends=[], sandboxes=rows)
     with waiting("asking the backends"):
         if arguments.backend is not None:
-            places = [await _ask(arguments.backend, arguments.label)]
+            places = [await ask(arguments.backend, arguments.label)]
         else:
-            places = await _ask_all(arguments.label)
+            places = await ask_all(arguments.label)
     output.document["backends"] = [place.row() for place in places]
     table = _Table()
-    ended: list[str | None] = []
+    ended: list[SandboxError | None] = []
     for place in places:
         for managed in place.found:
             row = _row(managed)
             rows.append(row)
             table.add(managed)
             if arguments.kill and place.backend is not None:
-                failure = await _end(place.backend, managed)
-                row.update(ended=failure is None, failure=failure)
+                failure = await end(place.backend, managed)
+                row.update(ended=failure is None, failure=fields(failure))
                 ended.append(failure)
     _show(places, table, ended, output, killed=arguments.kill)
     return not any(place.failure for place in places) and not any(ended)
 
 
-async def _ask_all(labels: Sequence[tuple[str, str]]) -> list[_Place]:
-    """Ask every installed backend; one that fails keeps none of the others from being asked."""
-    import sandboxio
-
-    places: list[_Place] = []
-    for name in sandboxio.installed_backends():
-        unset = unset_credentials(name)
-        if unset:
-            places.append(_Place(name, skipped=f"{' and '.join(unset)} not set"))
-            continue
-        try:
-            places.append(await _ask(f"{name}://", labels))
-        except sandboxio.CapabilityNotSupported as exc:
-            places.append(_Place(name, skipped=exc.message))
-        except sandboxio.SandboxError as exc:
-            places.append(_Place(name, failure=exc.message))
-    return places
-
-
-async def _ask(target: str, labels: Sequence[tuple[str, str]]) -> _Place:
-    import sandboxio
-
-    backend = sandboxio.backend_for(target)
-    if not isinstance(backend, sandboxio.ReapableBackend):
-        raise sandboxio.CapabilityNotSupported(
-            f"the backend {backend.name} cannot list what was made there",
-            hint="list and end its sandboxes with the provider's own tool",
-        )
-    listed = await backend.list_managed()
-    found = tuple(
-        managed for managed in listed if all(managed.metadata.get(name) == value for name, value in labels)
-    )
-    return _Place(backend.name, backend, found)
-
-
-async def _end(backend: ReapableBackend, managed: ManagedSandbox) -> str | None:
-    """End one, and return why it could not be: the others have their turn whatever happens to it."""
-    import sandboxio
-
-    try:
-        await backend.kill_managed(managed.id)
-    except sandboxio.SandboxError as exc:
-        return exc.message
-    return None
-
-
 def _show(
-    places: list[_Place], table: _Table, ended: list[str | None], output: Output, *, killed: bool
+    places: list[Place],
+    table: _Table,
+    ended: list[SandboxError | None],
+    output: Output,
+    *,
+    killed: bool,
 ) -> None:
     if table.lines:
         header, *lines = table.rendered()
@@ -185,17 +124,25 @@ def _show(
             failure = ended[number] if killed else None
             output.line(_outcome(failure, output) + line if killed else line)
             if failure is not None:
-                output.line(f"       {printable(failure)}")
+                output.line(f"       [{failure.code}] {printable(failure.message)}")
+                _show_fix(failure, output)
     for place in places:
         if place.skipped:
-            output.line(f"{place.name} was not asked: {printable(place.skipped)}")
-        if place.failure:
+            output.line(f"{printable(place.name)} was not asked: {printable(place.skipped)}")
+        if place.failure is not None:
             word = output.styled("FAIL", "bad")
-            output.line(f"{word} {place.name}: {printable(place.failure)}")
-    output.line(_summary(len(table.lines), killed=killed))
+            told = f"[{place.failure.code}] {place.failure.message}"
+            output.line(f"{word} {printable(place.name)}: {printable(told)}")
+            _show_fix(place.failure, output)
+    output.line(_summary(places, len(table.lines), killed=killed))
 
 
-def _outcome(failure: str | None, output: Output) -> str:
+def _show_fix(error: SandboxError, output: Output) -> None:
+    output.line(f"       fix: {printable(error.hint)}")
+    output.line(f"       page: {error.url}")
+
+
+def _outcome(failure: SandboxError | None, output: Output) -> str:
     return output.styled("ended  ", "good") if failure is None else output.styled("FAIL   ", "bad")
 
 
@@ -214,8 +161,11 @@ def _moment(when: datetime | None) -> str:
     return when.isoformat(" ", "seconds") if when else "unknown"
 
 
-def _summary(count: int, *, killed: bool) -> str:
+def _summary(places: list[Place], count: int, *, killed: bool) -> str:
     if not count:
-        return "nothing was found"
+        answered = [printable(place.name) for place in places if place.backend is not None]
+        if not any(place.failure for place in places):
+            return "nothing was found" if answered else "no backend was asked"
+        return f"nothing was found at {' and '.join(answered)}" if answered else "no backend answered"
     noun = "sandbox" if count == 1 else "sandboxes"
     return f"{count} {noun}" if killed else f"{count} {noun}; --kill ends what is listed"

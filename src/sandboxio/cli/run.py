@@ -6,17 +6,17 @@ import argparse
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import Final
 
 from sandboxio.backends import DEFAULT_BACKEND
-from sandboxio.cli.arguments import add_backend, pair
-from sandboxio.cli.exit_codes import READER_GONE, TIMED_OUT, UNABLE, of_execution
+from sandboxio.cli.arguments import add_backend, cores, mebibytes, pair
+from sandboxio.cli.exit_codes import TIMED_OUT, UNABLE, of_execution
+from sandboxio.cli.hints import in_options
 from sandboxio.cli.interruption import run_to_end
 from sandboxio.cli.output import Output
+from sandboxio.cli.transfers import download, upload
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "FAILED", "SUMMARY", "Transfer", "configure", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "FAILED", "SUMMARY", "configure", "run"]
 
 SUMMARY: Final = "run one command, or one Python file, in a fresh sandbox"
 DESCRIPTION: Final = (
@@ -32,21 +32,6 @@ EXAMPLES: Final = """\
   echo "print(6 * 7)" | sandboxio run --python -
   sandboxio run --secret-env API_TOKEN --egress allow -- ./fetch.sh"""
 FAILED: Final = UNABLE
-
-_TIMEOUT_HINT: Final = "give --timeout more seconds, or have the command do less"
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A copy of a file or folder into the sandbox, or out of it.
-
-    Attributes:
-        local: Where it is here.
-        path: Where it is in the sandbox.
-    """
-
-    local: str
-    path: str
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,9 +60,9 @@ def _configure_limits(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         help="how long the command may take; the default is 300",
     )
-    group.add_argument("--cpu", metavar="CORES", type=float, help="CPU time as a number of cores")
-    group.add_argument("--memory-mb", metavar="MIB", type=int, help="memory in MiB")
-    group.add_argument("--disk-mb", metavar="MIB", type=int, help="writable disk in MiB")
+    group.add_argument("--cpu", metavar="CORES", type=cores, help="CPU time as a number of cores")
+    group.add_argument("--memory-mb", metavar="MIB", type=mebibytes, help="memory in MiB")
+    group.add_argument("--disk-mb", metavar="MIB", type=mebibytes, help="writable disk in MiB")
     group.add_argument("--egress", choices=("deny", "allow"), help="the network; the default is deny")
     group.add_argument(
         "--allow",
@@ -112,12 +97,12 @@ def _configure_surroundings(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="pass this variable of yours on as a secret, which is redacted; repeatable",
     )
-    group.add_argument("--cwd", metavar="PATH", help="the folder in the sandbox to run in")
+    group.add_argument("--cwd", metavar="PATH", type=_folder, help="the folder in the sandbox to run in")
     group.add_argument(
         "--upload",
         metavar="LOCAL[:PATH]",
         action="append",
-        type=_upload,
+        type=upload,
         default=[],
         help="copy a file or folder into the sandbox first; repeatable",
     )
@@ -125,7 +110,7 @@ def _configure_surroundings(parser: argparse.ArgumentParser) -> None:
         "--download",
         metavar="PATH[:LOCAL]",
         action="append",
-        type=_download,
+        type=download,
         default=[],
         help="copy a file or folder out of it afterwards, also when the command failed; repeatable",
     )
@@ -149,13 +134,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             lambda: execute(arguments, _secrets(arguments.secret_env), output), on_signal=output.note
         )
     except ExecutionTimeout as exc:
-        output.error(ExecutionTimeout(exc.message, hint=_TIMEOUT_HINT, partial=exc.partial))
+        output.error(in_options(exc))
         return TIMED_OUT
     except SandboxError as exc:
-        output.error(exc)
+        output.error(in_options(exc))
         return of_execution(exc)
-    except BrokenPipeError:
-        return READER_GONE
 
 
 def _seconds(text: str) -> float:
@@ -176,24 +159,10 @@ def _name(text: str) -> str:
     return text
 
 
-def _upload(text: str) -> Transfer:
-    local, colon, path = text.rpartition(":")
-    if not colon:
-        return Transfer(text, Path(text).name)
-    return _transfer(local, path, text)
-
-
-def _download(text: str) -> Transfer:
-    path, colon, local = text.partition(":")
-    if not colon:
-        return Transfer(PurePosixPath(text).name, text)
-    return _transfer(local, path, text)
-
-
-def _transfer(local: str, path: str, text: str) -> Transfer:
-    if not local or not path:
-        raise argparse.ArgumentTypeError(f"{text!r} lacks one of its two paths")
-    return Transfer(local, path)
+def _folder(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("the folder has no name; leave it out for the image's own")
+    return text
 
 
 def _secrets(names: Sequence[str]) -> dict[str, str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sandboxio.backends import DEFAULT_BACKEND, KNOWN_BACKENDS, KnownBackend
 
 if TYPE_CHECKING:
-    from sandboxio import Backend
+    from collections.abc import Mapping, Sequence
+
+    from sandboxio import Backend, Check
 
 __all__ = ["Selection", "select_backend", "unset_credentials"]
-
-_ANSWER_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,12 @@ async def select_backend() -> Selection:
         except sandboxio.BackendNotInstalled as exc:
             missing = missing or exc
             continue
-        problem, fix = await _problem(row, backend)
-        if not problem:
-            reason = "it is installed and works" + "".join(
-                f"; {name}: {why}" for name, why in passed_over.items()
-            )
-            return Selection(f"{row.name}://", reason)
-        passed_over[row.name] = problem
-        hint = hint or fix
+        checks = await _checks(row, backend)
+        failed = next((check for check in checks if check.status == "failed"), None)
+        if failed is None:
+            return Selection(f"{row.name}://", _reason(checks, passed_over))
+        passed_over[row.name] = failed.detail
+        hint = hint or failed.hint
     if not passed_over and missing is not None:
         raise missing
     why = "; ".join(f"{name}: {words}" for name, words in passed_over.items())
@@ -75,22 +73,19 @@ def _rows() -> list[KnownBackend]:
     return sorted(rows, key=lambda row: row.name != DEFAULT_BACKEND)
 
 
-async def _problem(row: KnownBackend, backend: Backend) -> tuple[str, str]:
-    """Why a backend cannot be used, and the fix; two empty texts if it can."""
-    import anyio
-
-    import sandboxio
+async def _checks(row: KnownBackend, backend: Backend) -> tuple[Check, ...]:
+    """What it says about itself; without its credentials it is not asked."""
+    from sandboxio import Check
+    from sandboxio.diagnosis import checks_of
 
     unset = unset_credentials(row.name)
     if unset:
-        return f"{' and '.join(unset)} not set", row.sign_in
-    if not isinstance(backend, sandboxio.DiagnosableBackend):
-        return "", ""
-    try:
-        with anyio.fail_after(_ANSWER_SECONDS):
-            checks = await backend.diagnose()
-    except sandboxio.SandboxError as exc:
-        return exc.message, exc.hint
-    except TimeoutError:
-        return f"no answer within {_ANSWER_SECONDS:g} s", ""
-    return next(((check.detail, check.hint) for check in checks if check.status == "failed"), ("", ""))
+        return (Check("credentials", "failed", f"{' and '.join(unset)} not set", row.sign_in),)
+    return await checks_of(row.name, backend)
+
+
+def _reason(checks: Sequence[Check], passed_over: Mapping[str, str]) -> str:
+    """Why a backend was chosen: what may still be in its way, and what was in that of the others."""
+    warnings = [f"{check.name}: {check.detail}" for check in checks if check.status == "warning"]
+    words = ["it is installed", *warnings] if warnings else ["it is installed and works"]
+    return "; ".join([*words, *(f"{name}: {why}" for name, why in passed_over.items())])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import sys
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -10,16 +12,16 @@ import anyio
 import anyio.lowlevel
 
 from sandboxio.cli.output import Output
+from sandboxio.cli.stdio import Unwritable
 
 if TYPE_CHECKING:
     from sandboxio import OutputChunk, Process
 
-__all__ = ["Captured", "Live", "feed", "piped_input", "read_all", "standard_input"]
+__all__ = ["Captured", "Live", "feed", "piped_input", "standard_input"]
 
-# What a pipe that poll() calls writable takes at once, whatever its size; see pipe(7).
-_ATOMIC_BYTES: Final = 4096
 _READ_BYTES: Final = 64 * 1024
 _CAPTURED_BYTES: Final = 16 * 1024 * 1024
+_INPUT_HINT: Final = "pipe something in that can be read, or give it /dev/null"
 
 
 class Live:
@@ -28,13 +30,16 @@ class Live:
     def __init__(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._outlets = {"stdout": _Outlet(sys.stdout.fileno()), "stderr": _Outlet(sys.stderr.fileno())}
+        self._outlets = {
+            "stdout": _Outlet("standard output", sys.stdout.fileno()),
+            "stderr": _Outlet("standard error", sys.stderr.fileno()),
+        }
 
     async def take(self, chunk: OutputChunk) -> None:
         """Write a chunk.
 
         Raises:
-            BrokenPipeError: Nobody reads it any more.
+            Unwritable: The stream takes nothing any more.
         """
         await self._outlets[chunk.stream].write(chunk.data)
 
@@ -78,14 +83,34 @@ def standard_input() -> int | None:
 
 
 def piped_input() -> int | None:
-    """The descriptor of standard input where something is piped into it, and `None` at a terminal."""
+    """The descriptor of standard input where something is piped into it, and `None` at a terminal.
+
+    One that is open for writing alone, as `nohup` makes it, has nothing in it either.
+
+    Raises:
+        ConfigurationError: It cannot be read, such as a folder.
+    """
+    from sandboxio import ConfigurationError
+
     descriptor = standard_input()
-    return None if descriptor is None or os.isatty(descriptor) else descriptor
+    if descriptor is None or os.isatty(descriptor):
+        return None
+    try:
+        os.read(descriptor, 0)
+    except OSError as exc:
+        if exc.errno == errno.EBADF:
+            return None
+        raise ConfigurationError(_unread(exc), hint=_INPUT_HINT) from exc
+    return descriptor
 
 
 async def feed(process: Process, descriptor: int) -> None:
-    """Pass standard input on to its end. A process that no longer reads it is no failure."""
-    from sandboxio import SandboxError
+    """Pass standard input on to its end. A process that no longer reads it is no failure.
+
+    Raises:
+        FileSystemError: It could be read no further. What the process has of it is not all.
+    """
+    from sandboxio import FileSystemError, SandboxError
 
     try:
         while data := await _read(descriptor):
@@ -93,14 +118,8 @@ async def feed(process: Process, descriptor: int) -> None:
         await process.close_stdin()
     except SandboxError:  # whatever it is, the reader of the output meets it as well
         return
-
-
-async def read_all(descriptor: int) -> bytes:
-    """All of standard input, up to its end."""
-    parts: list[bytes] = []
-    while data := await _read(descriptor):
-        parts.append(data)
-    return b"".join(parts)
+    except OSError as exc:
+        raise FileSystemError(_unread(exc), hint=_INPUT_HINT) from exc
 
 
 async def _read(descriptor: int) -> bytes:
@@ -111,10 +130,15 @@ async def _read(descriptor: int) -> bytes:
     return os.read(descriptor, _READ_BYTES)
 
 
+def _unread(reason: OSError) -> str:
+    return f"standard input cannot be read: {reason.strerror or reason}"
+
+
 class _Outlet:
     """A descriptor to write to, at the pace of whoever reads it."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, name: str, descriptor: int) -> None:
+        self._name = name
         self._descriptor = descriptor
         self._paced = True
 
@@ -122,8 +146,13 @@ class _Outlet:
         rest = memoryview(data)
         while rest:
             await self._ready()
-            part = rest[:_ATOMIC_BYTES] if self._paced else rest
-            rest = rest[os.write(self._descriptor, part) :]
+            # A pipe that is ready takes this much without blocking.
+            part = rest[: select.PIPE_BUF] if self._paced else rest
+            try:
+                written = os.write(self._descriptor, part)
+            except OSError as exc:
+                raise Unwritable(self._name, exc) from exc
+            rest = rest[written:]
 
     async def _ready(self) -> None:
         if self._paced:

@@ -8,17 +8,20 @@ is in `exit_codes`.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Final
+from types import ModuleType
+from typing import Final, NoReturn
 
 from sandboxio._version import __version__
-from sandboxio.cli import demo, doctor, reap, run
-from sandboxio.cli.exit_codes import FAILURE, INTERRUPTED, OK, USAGE, of_error, of_signal
+from sandboxio.cli import demo, doctor, reap, run, stdio
+from sandboxio.cli.exit_codes import FAILURE, INTERRUPTED, OK, READER_GONE, USAGE, of_error, of_signal
+from sandboxio.cli.faults import alone
+from sandboxio.cli.hints import in_options
 from sandboxio.cli.interruption import Interrupted
-from sandboxio.cli.output import Output
+from sandboxio.cli.output import Output, printable
+from sandboxio.cli.stdio import Unwritable
 
 __all__ = ["build_parser", "run_tool"]
 
@@ -31,23 +34,23 @@ def run_tool(argv: Sequence[str]) -> int:
 
     Example: `run_tool(["doctor", "--json"])`
     """
-    given, command_line = _split(argv)
-    parser = build_parser()
+    stdio.prepare()
     try:
-        arguments = parser.parse_args(given)
-        if arguments.command is None:
-            parser.print_help(sys.stderr)
-            return USAGE
-        if command_line is not None:
-            _add(command_line, arguments, parser)
-    except SystemExit as exc:
-        return exc.code if isinstance(exc.code, int) else USAGE
-    return _run(arguments)
+        arguments = _parsed(argv)
+    except SystemExit as exc:  # the parser has said what there was to say
+        code = exc.code if isinstance(exc.code, int) else USAGE
+    else:
+        code = _run(arguments)
+    try:
+        stdio.drain()
+    except Unwritable as exc:
+        return code or _unwritten(exc, FAILURE)
+    return code
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole tool."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sandboxio",
         description="Run code written by AI agents in sandboxes, through one API.",
         epilog=_EPILOG,
@@ -65,8 +68,16 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+        command.set_defaults(parser=command)
         module.configure(command)
     return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats what it was given without what could steer a terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -90,27 +101,38 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return arguments[:place], arguments[place + 1 :]
 
 
-def _add(rest: list[str], arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Give what stands after `--` to the command that takes words; a `--` inside those is one of them."""
-    if not hasattr(arguments, "words"):
-        parser.error(f"{arguments.command} takes no arguments after --")
-    arguments.words = [*arguments.words, "--", *rest] if arguments.words else rest
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments, understood. A mistake in those of a command is explained with its own usage."""
+    given, rest = _split(argv)
+    parser = build_parser()
+    arguments, unknown = parser.parse_known_args(given)
+    if arguments.command is None:
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.print_help(sys.stderr)
+        parser.exit(USAGE)
+    command: argparse.ArgumentParser = arguments.parser
+    if unknown:
+        command.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if rest is not None:
+        # What stands after `--` is for the command that takes words; a `--` inside those is one of them.
+        if not hasattr(arguments, "words"):
+            command.error(f"{arguments.command} takes no arguments after --")
+        arguments.words = [*arguments.words, "--", *rest] if arguments.words else rest
+    return arguments
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    command = _COMMANDS[arguments.command]
     output = Output(as_json=arguments.json)
+    with warnings.catch_warnings():
+        warnings.showwarning = _shown_by(output)
+        code = _outcome(command, arguments, output)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _shown_by(output)
-            return _outcome(arguments, output)
-    except Interrupted as exc:
-        return _stopped(output, str(exc), of_signal(exc.signal))
-    except KeyboardInterrupt:  # it came where nothing had been started
-        output.note("interrupted")
-        return _stopped(output, "SIGINT", INTERRUPTED)
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE
+        output.finish(ok=code == OK)
+    except Unwritable as exc:
+        return code or _unwritten(exc, command.FAILED)
+    return code
 
 
 def _shown_by(output: Output) -> Callable[..., None]:
@@ -120,25 +142,36 @@ def _shown_by(output: Output) -> Callable[..., None]:
     return show
 
 
-def _outcome(arguments: argparse.Namespace, output: Output) -> int:
-    from sandboxio import SandboxError
-
-    command = _COMMANDS[arguments.command]
+def _outcome(command: ModuleType, arguments: argparse.Namespace, output: Output) -> int:
     try:
         code: int = command.run(arguments, output)
-    except SandboxError as exc:
-        output.error(exc)
-        code = of_error(exc, otherwise=command.FAILED)
-    except (Interrupted, BrokenPipeError):
-        raise
+    except KeyboardInterrupt:  # it came where nothing had been started
+        output.note("interrupted")
+        output.document["interrupted"] = "SIGINT"
+        return INTERRUPTED
     except Exception as exc:
-        output.fault(exc)
-        code = command.FAILED
-    output.finish(ok=code == OK)
+        return _failure(alone(exc), output, command.FAILED)
     return code
 
 
-def _stopped(output: Output, signal: str, code: int) -> int:
-    output.document["interrupted"] = signal
-    output.finish(ok=False)
-    return code
+def _failure(exc: Exception, output: Output, failed: int) -> int:
+    """Show what a command raised, and return the exit code for it."""
+    from sandboxio import SandboxError
+
+    if isinstance(exc, Interrupted):
+        output.document["interrupted"] = str(exc)
+        return of_signal(exc.signal)
+    if isinstance(exc, Unwritable):
+        return _unwritten(exc, failed)
+    if isinstance(exc, SandboxError):
+        output.error(in_options(exc))
+        return of_error(exc, otherwise=failed)
+    output.fault(exc)
+    return failed
+
+
+def _unwritten(exc: Unwritable, failed: int) -> int:
+    if exc.reader_gone:  # it has seen enough
+        return READER_GONE
+    stdio.note(f"sandboxio: {exc}")
+    return failed

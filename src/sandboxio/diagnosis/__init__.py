@@ -4,7 +4,7 @@ The values are in `report`, finding them out in `examination`, and what is kept 
 `privacy`.
 """
 
-from sandboxio.diagnosis.examination import doctor
+from sandboxio.diagnosis.examination import checks_of, doctor, examine
 from sandboxio.diagnosis.report import BackendReport, Check, DoctorReport
 
-__all__ = ["BackendReport", "Check", "DoctorReport", "doctor"]
+__all__ = ["BackendReport", "Check", "DoctorReport", "checks_of", "doctor", "examine"]

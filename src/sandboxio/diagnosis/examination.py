@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import anyio
 import anyio.lowlevel
@@ -17,18 +17,22 @@ import anyio.lowlevel
 from sandboxio._version import __version__
 from sandboxio.backends import KNOWN_BACKENDS
 from sandboxio.diagnosis.privacy import relevant_variables, without_private_values
-from sandboxio.diagnosis.report import BackendReport, Check, DoctorReport
-from sandboxio.errors import SandboxError
+from sandboxio.diagnosis.report import BackendReport, Check, CheckStatus, DoctorReport
+from sandboxio.errors import ConnectError, SandboxError
 from sandboxio.protocols import DiagnosableBackend, IsolationVerifier
 from sandboxio.registry import backend_class, backend_distribution, installed_backends
 
 if TYPE_CHECKING:
     from sandboxio.protocols import Backend
 
-__all__ = ["doctor"]
+__all__ = ["checks_of", "doctor", "examine"]
 
-_STEP_SECONDS: Final = 15.0
+# Longer than an adapter waits for its engine or service, so that its own words come before ours.
+_STEP_SECONDS: Final = 25.0
 _CORE: Final = "sandboxio"
+_NO_ISOLATION: Final = "none"
+_OWN_ADVICE: Final = re.compile(r"(?:[,;] )?(?:then )?run `sandboxio doctor`.*")
+_GENERAL_FIX: Final = "see whether the engine or service answers its own tools, and look at its log"
 _REQUIRED_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -36,14 +40,14 @@ def doctor() -> DoctorReport:
     """Look at what is installed here and whether it works. It also works inside a running loop.
 
     It raises nothing for a backend that is broken: that is a finding. All backends are looked at
-    at the same time, and each is given 30 s at most.
+    at the same time, and each is given 25 s at most.
 
     Example: `assert sandboxio.doctor().ok`
     """
     if not _loop_is_running():
-        return anyio.run(_examine)
+        return anyio.run(examine)
     with ThreadPoolExecutor(1, "sandboxio-doctor") as executor:
-        return executor.submit(anyio.run, _examine).result()
+        return executor.submit(anyio.run, examine).result()
 
 
 def _loop_is_running() -> bool:
@@ -54,19 +58,25 @@ def _loop_is_running() -> bool:
     return True
 
 
-async def _examine() -> DoctorReport:
+async def examine() -> DoctorReport:
+    """What `doctor` does, for a caller who wants to be able to cancel it.
+
+    Example: `report = await examine()`
+    """
     names = installed_backends()
     variables = relevant_variables({*names, *KNOWN_BACKENDS})
     found: dict[str, BackendReport] = {}
 
-    async def examine(name: str) -> None:
+    async def look_at(name: str) -> None:
         report = await _examine_backend(name)
-        checks = tuple(without_private_values(check, variables) for check in report.checks)
-        found[name] = replace(report, checks=checks)
+        checks = tuple(_further(check) for check in report.checks)
+        found[name] = replace(
+            report, checks=tuple(without_private_values(check, variables) for check in checks)
+        )
 
     async with anyio.create_task_group() as group:
         for name in names:
-            group.start_soon(examine, name)
+            group.start_soon(look_at, name)
     return DoctorReport(
         version=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -93,49 +103,105 @@ async def _examine_backend(name: str) -> BackendReport:
         backend = make(make.config_type.from_dsn(None, {}))
         capabilities = tuple(flag.name or "" for flag in backend.capabilities)
     except Exception as exc:  # a backend that cannot be made is a finding
-        return BackendReport(name, "unknown", (), credentials, (_failed("configuration", exc),), versions)
-    isolation, found = await _isolation(backend)
-    checks = await _checks(backend)
-    checks += tuple(check for check in found if not _is_told(check, checks))
-    return BackendReport(name, isolation, capabilities, credentials, checks, versions)
+        broken = (_failed("configuration", exc, name),)
+        return BackendReport(name, "unknown", (), credentials, broken, versions)
+    tiers: list[str] = []
+    doubts: list[Check] = []
+    checks: list[Check] = []
+
+    async def ask_for_tier() -> None:
+        try:
+            tiers.append(await _isolation(name, backend))
+        except Exception as exc:  # whatever a provider raises is a finding
+            doubts.append(_failed("isolation", exc, name))
+
+    async def ask_for_checks() -> None:
+        checks.extend(await checks_of(name, backend))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask_for_tier)
+        group.start_soon(ask_for_checks)
+    checks += [doubt for doubt in doubts if not _is_told(doubt, checks)]
+    isolation = tiers[0] if tiers else "unknown"
+    return BackendReport(name, isolation, capabilities, credentials, tuple(checks), versions)
 
 
-async def _checks(backend: Backend) -> tuple[Check, ...]:
+async def checks_of(name: str, backend: Backend) -> tuple[Check, ...]:
+    """What a backend says about itself, in bounded time; whatever it raises is a failed check.
+
+    Example: `await checks_of("docker", sandboxio.backend_for("docker://"))`
+    """
     try:
-        if not isinstance(backend, DiagnosableBackend):
-            return (Check("diagnosis", "warning", "this backend offers none"),)
-        with anyio.fail_after(_STEP_SECONDS):
-            checks = tuple(await backend.diagnose())
-        if not all(isinstance(check, Check) for check in checks):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return (Check("diagnosis", "failed", "diagnose() of this backend returns no checks"),)
-    except Exception as exc:  # whatever a provider raises is a finding
-        return (_failed("diagnosis", exc),)
-    return checks
+        return await _checks(name, backend)
+    except Exception as exc:  # as above
+        return (_failed("diagnosis", exc, name),)
 
 
-async def _isolation(backend: Backend) -> tuple[str, tuple[Check, ...]]:
-    try:
-        if not isinstance(backend, IsolationVerifier):
-            return backend.isolation.value, ()
-        with anyio.fail_after(_STEP_SECONDS):
-            return (await backend.verify_isolation()).value, ()
-    except Exception as exc:  # whatever a provider raises is a finding
-        return "unknown", (_failed("isolation", exc),)
+async def _isolation(name: str, backend: Backend) -> str:
+    if backend_distribution(name) == _CORE:
+        return _NO_ISOLATION  # what core brings itself, the fake, executes nothing, whatever it declares
+    if not isinstance(backend, IsolationVerifier):
+        return backend.isolation.value
+    with anyio.move_on_after(_STEP_SECONDS):
+        return (await backend.verify_isolation()).value
+    raise _no_answer()
 
 
-def _is_told(check: Check, others: tuple[Check, ...]) -> bool:
+async def _checks(name: str, backend: Backend) -> tuple[Check, ...]:
+    if not isinstance(backend, DiagnosableBackend):
+        return (Check("diagnosis", "warning", "this backend offers none"),)
+    with anyio.move_on_after(_STEP_SECONDS):
+        checks = tuple(await backend.diagnose())
+        if not all(map(_is_check, checks)):
+            told = "diagnose() of this backend returns no checks"
+            return (Check("diagnosis", "failed", told, _report_it(name)),)
+        return checks
+    raise _no_answer()
+
+
+def _is_check(found: object) -> bool:
+    """Whether a foreign backend has given what it should."""
+    if not isinstance(found, Check):
+        return False
+    texts = (found.name, found.detail, found.hint)
+    are_texts = all(isinstance(text, str) for text in texts)  # pyright: ignore[reportUnnecessaryIsInstance]
+    return are_texts and found.status in get_args(CheckStatus)
+
+
+def _no_answer() -> ConnectError:
+    return ConnectError(
+        f"no answer within {_STEP_SECONDS:g} s",
+        hint="see whether the engine or service answers its own tools, then start it anew",
+    )
+
+
+def _report_it(backend: str) -> str:
+    return f"report this to the authors of {backend_distribution(backend) or f'the backend {backend}'}"
+
+
+def _is_told(check: Check, others: Sequence[Check]) -> bool:
     """Whether one of the others says the same, as when nothing answers at all."""
     return bool(check.hint) and any(
         check.hint == other.hint and check.detail.endswith(other.detail) for other in others
     )
 
 
-def _failed(name: str, exc: Exception) -> Check:
-    if isinstance(exc, SandboxError):
-        return Check(name, "failed", f"[{exc.code}] {exc.message}", exc.hint)
-    if isinstance(exc, TimeoutError):
-        return Check(name, "failed", f"no answer within {_STEP_SECONDS:g} s")
-    return Check(name, "failed", type(exc).__name__)  # its text is not ours and may hold anything
+def _failed(name: str, exc: Exception, backend: str) -> Check:
+    """The finding that an exception is. The text of a foreign one may hold anything, so its type is told."""
+    error = exc
+    if not isinstance(error, SandboxError):
+        error = ConnectError(
+            f"the backend failed with {type(exc).__name__}",
+            hint="see whether its engine or service answers its own tools; if it does, "
+            + _report_it(backend),
+        )
+    return Check(name, "failed", f"[{error.code}] {error.message}", error.hint)
+
+
+def _further(check: Check) -> Check:
+    """The check, whose fix does not advise to run what has just run."""
+    hint = _OWN_ADVICE.sub("", check.hint)
+    return replace(check, hint=hint or (_GENERAL_FIX if check.hint else ""))
 
 
 def _backend_versions(name: str) -> Mapping[str, str]:

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from sandboxio.models import FrozenMapping
 
-__all__ = ["BackendReport", "Check", "DoctorReport"]
+__all__ = ["BackendReport", "Check", "CheckStatus", "DoctorReport"]
+
+CheckStatus = Literal["ok", "warning", "failed"]
+"""How a check came out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Check:
     """
 
     name: str
-    status: Literal["ok", "warning", "failed"]
+    status: CheckStatus
     detail: str = ""
     hint: str = ""
 
@@ -38,7 +41,8 @@ class BackendReport:
 
     Attributes:
         name: The backend's name.
-        isolation: The value of the tier that `create` would give, `unknown` if that cannot be told.
+        isolation: The value of the tier that `create` would give, `unknown` if that cannot be told,
+            and `none` for the fake, which executes nothing.
         capabilities: The names of what its sandboxes can usually do.
         credentials: For each credential variable of the provider, whether it is set.
         checks: What was looked at.

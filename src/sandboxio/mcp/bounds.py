@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Final
 
+from sandboxio.excerpt import excerpt
+
 __all__ = [
+    "LISTING_SECONDS",
     "MAX_ENTRIES",
     "MAX_FILE_BYTES",
     "MAX_IMAGES",
@@ -43,6 +47,9 @@ MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRIES: Final = 500
 """Entries of a directory in one answer."""
 
+LISTING_SECONDS: Final = 15.0
+"""How long the listing of a directory may take. All its entries have to be read before the first is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -50,8 +57,9 @@ class Page:
 
     Attributes:
         text: The lines, whole unless the first one alone is too long.
-        next_line: The number of the line that follows, counted from 1; `None` at the end.
+        next_line: The number of the line that follows, counted from 1; `None` after the last.
         total_lines: How many lines the whole text has.
+        truncated: Whether the one line that is shown was too long and lacks its middle.
 
     Example: `page_of("a\nb\n", first=2).text` is `"b\n"`.
     """
@@ -59,27 +67,23 @@ class Page:
     text: str
     next_line: int | None
     total_lines: int
+    truncated: bool
 
 
 def middle_cut(text: str, limit: int = MAX_TEXT) -> str:
-    """The text, or its beginning and end around a line that says how much is missing.
+    """An output, or its beginning and end around a line that says how to see the rest.
 
     Args:
-        text: Any text.
+        text: What was written.
         limit: How many of its characters are kept.
 
     Example: `middle_cut("a" * 100_000)`
     """
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit // 2], text[-(limit - limit // 2) :]
-    left_out = len(text) - limit
-    advice = "to see them, write the output to a file and read it in parts"
-    return f"{head}\n[… {left_out} characters left out here; {advice} …]\n{tail}"
+    return excerpt(text, limit, advice="; to see them, write the output to a file and read it in parts")
 
 
 def page_of(text: str, *, first: int = 1, limit: int = MAX_TEXT) -> Page:
-    """As many whole lines as fit, beginning with line `first`.
+    """As many whole lines as fit, beginning with line `first`. They end where `grep -n` and `sed` end them.
 
     Args:
         text: The whole text.
@@ -88,15 +92,22 @@ def page_of(text: str, *, first: int = 1, limit: int = MAX_TEXT) -> Page:
 
     Example: `page_of(text, first=page.next_line)` reads on.
     """
-    lines = text.splitlines(keepends=True)
     taken: list[str] = []
     size = 0
-    for line in lines[first - 1 :]:
-        if size + len(line) > limit:
-            if not taken:
-                taken.append(middle_cut(line, limit))
+    next_line: int | None = None
+    truncated = False
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+        if number < first:
+            continue
+        if size + len(line) <= limit:
+            taken.append(line)
+            size += len(line)
+        elif taken:
+            next_line = number
             break
-        taken.append(line)
-        size += len(line)
-    following = first + len(taken)
-    return Page("".join(taken), following if following <= len(lines) else None, len(lines))
+        else:
+            advice = f" of line {number}; to see them, cut the line with run_command or run_python"
+            taken.append(excerpt(line, limit, advice=advice))
+            truncated, size = True, limit
+    total_lines = text.count("\n") + (text[-1:] not in ("", "\n"))
+    return Page("".join(taken), next_line, total_lines, truncated)

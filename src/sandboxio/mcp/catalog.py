@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 
+from sandboxio.mcp.arguments import ArgumentCheck
 from sandboxio.mcp.tools import Tools
 
 __all__ = ["INSTRUCTIONS", "register_tools"]
@@ -68,8 +70,8 @@ _CATALOG: Final = (
         "read_file",
         "Read a file",
         "Read a file of the sandbox. Text comes as it is, in parts if it is long: read on with start_line "
-        "set to next_line. PNG, JPEG, GIF and WebP come as pictures you can look at. A small file of "
-        "another kind comes as base64.",
+        "set to next_line. A line too long for one answer is shown without its middle. PNG, JPEG, GIF and "
+        "WebP come as pictures you can look at. A small file of another kind comes as base64.",
         reads_only=True,
         repeatable=True,
     ),
@@ -109,8 +111,10 @@ def register_tools(server: MCPServer[Any], tools: Tools, *, reaches_out: bool) -
 
     Example: `register_tools(server, tools, reaches_out=profile.reaches_out)`
     """
+    known: dict[str, Tool] = {}  # as the server knows them, which it does not give away
     for entry in _CATALOG:
         function: Callable[..., Any] = getattr(tools, entry.name)
+        known[entry.name] = Tool.from_function(function)
         server.add_tool(
             function,
             name=entry.name,
@@ -125,3 +129,4 @@ def register_tools(server: MCPServer[Any], tools: Tools, *, reaches_out: bool) -
             ),
             structured_output=True,
         )
+    server.middleware.append(ArgumentCheck(known))

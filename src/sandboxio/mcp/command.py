@@ -18,7 +18,8 @@ __all__ = ["run"]
 OK: Final = 0
 FAILURE: Final = 1
 USAGE: Final = 2
-INTERRUPTED: Final = 130
+SIGNALLED: Final = 128
+INTERRUPTED: Final = SIGNALLED + 2
 SDK: Final = "mcp"
 
 
@@ -53,19 +54,27 @@ def _serve(options: Options, wire: Wire | None) -> int:
 
     from sandboxio.mcp.errors import Redaction
     from sandboxio.mcp.holder import Profile
+    from sandboxio.mcp.logs import log_to_stderr
+    from sandboxio.mcp.preflight import refuse_unsupported
+    from sandboxio.mcp.signals import ending_signals
 
+    log_to_stderr()
     profile, redaction = Profile.from_options(options), Redaction.of_process(options.token)
-    if wire is None:
-        from sandboxio.mcp.http import serve_http
-        from sandboxio.mcp.server import server_for_sessions
+    refuse_unsupported(profile)
+    with ending_signals() as signals:
+        if wire is None:
+            from sandboxio.mcp.http import serve_http
+            from sandboxio.mcp.server import server_for_sessions
 
-        number = anyio.run(serve_http, server_for_sessions(profile, redaction), options)
-    else:
-        from sandboxio.mcp.server import server_for_process
-        from sandboxio.mcp.stdio import serve_stdio
+            anyio.run(serve_http, server_for_sessions(profile, redaction), options, signals)
+        else:
+            from sandboxio.mcp.server import server_for_process
+            from sandboxio.mcp.stdio import serve_stdio
 
-        number = anyio.run(serve_stdio, server_for_process(profile, redaction), wire)
-    return 128 + number if number else OK
+            if os.isatty(wire.input_fd):
+                _say("sandboxio.mcp waits for an MCP client on standard input; Ctrl-C ends it")
+            anyio.run(serve_stdio, server_for_process(profile, redaction), wire, signals)
+    return SIGNALLED + signals.first if signals.first else OK
 
 
 def _require_sdk() -> None:

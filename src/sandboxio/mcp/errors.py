@@ -4,44 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from sandboxio.backends import KNOWN_BACKENDS
-from sandboxio.errors import (
-    ExecutionTimeout,
-    NetworkPolicyViolation,
-    PathNotFound,
-    ResourceLimitExceeded,
-    SandboxError,
-    SandboxGone,
-)
+from sandboxio.errors import ExecutionTimeout, ResourceLimitExceeded, SandboxError
 from sandboxio.mcp.bounds import middle_cut
+from sandboxio.mcp.fixes import fix_for
+from sandboxio.mcp.text import sendable
+from sandboxio.redaction import Redactor
 
 __all__ = ["Redaction", "explain"]
-
-MASK: Final = "[redacted]"
-
-# Hints are written for programs that call the library. A model that has another way out is told that one.
-_FIXES: Final[Mapping[type[SandboxError], str]] = {
-    ExecutionTimeout: "give a larger timeout_seconds, or make the program do less",
-    SandboxGone: "call the tool again: it gets a new, empty sandbox; files of the old one are gone",
-    PathNotFound: "look at what exists with list_files",
-    ResourceLimitExceeded: "use less of what the message names; the caps of this server are fixed",
-    NetworkPolicyViolation: "do without this connection; the network policy of this server is fixed",
-}
 
 
 class Redaction:
     """Removes the credentials of this process, by value, from what a model reads.
 
     Args:
-        values: What must never be shown; empty ones count for nothing.
+        values: What must never be shown, quoted and escaped neither; empty ones count for nothing.
 
     Example: `Redaction(["t0ken"]).text("got t0ken")` is `"got [redacted]"`.
     """
 
     def __init__(self, values: Iterable[str | None]) -> None:
-        self._values = sorted({value for value in values if value}, key=len, reverse=True)
+        self._redactor = Redactor(value or "" for value in values)
 
     @classmethod
     def of_process(cls, token: str | None = None, environment: Mapping[str, str] = os.environ) -> Redaction:
@@ -54,21 +38,20 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without any of the values."""
-        for value in self._values:
-            text = text.replace(value, MASK)
-        return text
+        return self._redactor.text(text)
 
 
-def explain(error: SandboxError, note: str = "") -> str:
+def explain(error: SandboxError, note: str = "", *, starting: bool = False) -> str:
     """What a model is told about an error, with the output that there was before it.
 
     Args:
         error: What was raised.
         note: What else it must know, such as that its sandbox is a new one.
+        starting: Whether the error came while a sandbox was being made.
 
     Example: `explain(SandboxGone("its lifetime is over"))`
     """
-    fix = next((text for kind, text in _FIXES.items() if isinstance(error, kind)), error.hint)
+    fix = fix_for(error, starting=starting)
     parts = [f"[{error.code}] {error.message}", f"Fix: {fix}", f"Docs: {error.url}"]
     if note:
         parts.append(f"Note: {note}")
@@ -76,4 +59,4 @@ def explain(error: SandboxError, note: str = "") -> str:
         for name, text in (("stdout", error.partial.stdout), ("stderr", error.partial.stderr)):
             if text:
                 parts.append(f"{name} until then:\n{middle_cut(text)}")
-    return "\n".join(parts)
+    return sendable("\n".join(parts))

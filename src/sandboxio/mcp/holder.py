@@ -108,7 +108,8 @@ class SandboxHolder:
         self._clock = clock
         self._changing = anyio.Lock()
         self._held: _Held | None = None
-        self._lost = ""
+        self._making: anyio.CancelScope | None = None
+        self._untold = ""
         self._closed = False
 
     @property
@@ -121,21 +122,21 @@ class SandboxHolder:
         """The sandbox, made now if there is none or the last one's lifetime is over.
 
         A sandbox that turns out to be gone is given up, so the next lease makes a new one. Nothing is tried
-        twice: what was cut off may have had effects.
+        twice: what was cut off may have had effects. That there is a new one is noted in every lease until
+        `told` is called.
 
         Raises:
             SandboxError: It could not be made; nothing is left behind. `SandboxGone` when the holder is
-            closed.
+                closed, or gets closed before the sandbox is there.
         """
         async with self._changing:
             held = self._held
             if held is not None and self._clock() >= held.expires:
                 await self._give_up(held, f"its lifetime of {self._profile.lifetime:g} s is over")
                 held = None
-            note = ""
             if held is None:
                 held = await self._make()
-                note, self._lost = self._lost, ""
+            note = self._untold
         try:
             yield Lease(held.sandbox, max(0.0, held.expires - self._clock()), note)
         except SandboxGone as exc:
@@ -143,11 +144,25 @@ class SandboxHolder:
                 await self._give_up(held, exc.message)
             raise
 
+    def told(self, note: str) -> None:
+        """Say that the caller of a lease has been answered with its note, so that it is not repeated.
+
+        Example: `holder.told(lease.note)`
+        """
+        if note is self._untold:  # and not that of a later loss, which can read the same
+            self._untold = ""
+
     async def close(self) -> None:
-        """End the sandbox, if there is one, whatever is being cancelled. Bounded by `SBX_TEARDOWN_GRACE`."""
+        """End the sandbox, if there is one, whatever is being cancelled. One that is being made is given up.
+
+        Bounded by `SBX_TEARDOWN_GRACE`, once the backend has let go of a creation: what it has begun to
+        launch is waited for, as long as its own bound on that allows, since it would be left behind else.
+        """
+        self._closed = True
+        if self._making is not None:
+            self._making.cancel()
         with anyio.CancelScope(shield=True):
             async with self._changing:
-                self._closed = True
                 if self._held is not None:
                     await self._give_up(self._held, "the session is over")
 
@@ -163,16 +178,17 @@ class SandboxHolder:
         await self.close()
 
     async def _make(self) -> _Held:
-        if self._closed:
-            raise SandboxGone("the session is over", hint="open a new session")
-        context = self._profile.create()
-        sandbox = await context.__aenter__()
-        self._held = _Held(context, sandbox, self._clock() + self._profile.lifetime)
-        return self._held
+        if not self._closed:
+            with anyio.CancelScope() as self._making:  # for `close`
+                context = self._profile.create()
+                sandbox = await context.__aenter__()
+                self._held = _Held(context, sandbox, self._clock() + self._profile.lifetime)
+                return self._held
+        raise SandboxGone("the session is over", hint="open a new session")
 
     async def _give_up(self, held: _Held, why: str) -> None:
         if self._held is not held:
             return  # another call has seen to it
         self._held = None
-        self._lost = REPLACED.format(why=why)
+        self._untold = REPLACED.format(why=why)
         await held.context.__aexit__(None, None, None)

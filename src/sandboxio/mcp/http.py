@@ -1,14 +1,14 @@
 """The streamable-http transport: one sandbox per session, for clients that may ask.
 
-Host and Origin headers are checked by the SDK on every bind, against names of this machine and those that
-were allowed, so that no web page can reach the server through a name of its own. Beyond this machine a
-bearer token is required as well.
+Host and Origin headers are checked on every bind, against names of this machine and those that were allowed,
+so that no web page can reach the server through a name of its own. Beyond this machine a bearer token is
+required as well.
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
+import logging
 import socket
 import sys
 from collections.abc import Generator
@@ -19,49 +19,24 @@ import anyio
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from sandboxio import ConfigurationError
+from sandboxio.mcp.connections import BACKLOG, connections_for
+from sandboxio.mcp.gates import BearerGate, NameGate
+from sandboxio.mcp.interruption import Interruptible
 from sandboxio.mcp.options import TOKEN_VARIABLE, Options
 from sandboxio.mcp.sessions import Sandboxes
-from sandboxio.mcp.signals import stop_on_signal
+from sandboxio.mcp.signals import EndingSignals
 
-__all__ = ["BearerGate", "application", "check_exposure", "serve_http"]
+__all__ = ["application", "check_exposure", "serve_http"]
 
-LOCAL_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 SHORTEST_TOKEN: Final = 16
 TOKEN_FIX: Final = f"set {TOKEN_VARIABLE} to a long random text, such as `openssl rand -hex 32` gives"
 SESSION_IDLE_SECONDS: Final = 900.0
 """After this time without a request or an open stream a session ends, and its sandbox with it."""
 GRACE_SECONDS: Final = 3
-"""How long requests may go on after a signal."""
-
-
-class BearerGate:
-    """Lets a request through if it carries the token. It stands before everything else, the body included.
-
-    Args:
-        app: What is behind the gate.
-        token: What must come as `Authorization: Bearer …`.
-
-    Example: `BearerGate(app, "a token of sixteen characters or more")`
-    """
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._token = token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on or answer 401. The comparison takes the same time for every wrong token of one length."""
-        if scope["type"] == "http":
-            scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
-                refusal = PlainTextResponse("a bearer token is needed", 401, {"WWW-Authenticate": "Bearer"})
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+"""How long connections may stay after a signal, for clients that do not read the end of their answer."""
 
 
 def check_exposure(options: Options) -> None:
@@ -103,43 +78,48 @@ def application(server: MCPServer[Sandboxes], options: Options) -> ASGIApp:
     check_exposure(options)
     app = server.streamable_http_app(
         host=options.host,
-        transport_security=_header_rules(options),
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_sessions=options.max_sessions,
         session_idle_timeout=SESSION_IDLE_SECONDS,
     )
-    return app if options.token is None else BearerGate(app, options.token)
+    gated = NameGate(app, _names(options), options.allowed_origins)
+    return gated if options.token is None else BearerGate(gated, options.token)
 
 
-async def serve_http(server: MCPServer[Sandboxes], options: Options) -> int:
+async def serve_http(server: MCPServer[Sandboxes], options: Options, signals: EndingSignals) -> None:
     """Serve until a signal comes; every sandbox has ended when this returns.
-
-    Returns:
-        The number of the signal.
 
     Raises:
         ConfigurationError: It would be exposed, or the address cannot be listened on.
 
-    Example: `signal_number = await serve_http(server, options)`
+    Example: `await serve_http(server, options, signals)`
     """
-    app = application(server, options)
+    app = Interruptible(application(server, options))
     with _listening(options) as listener:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         print(f"sandboxio.mcp listens on http://{shown}:{port}/mcp", file=sys.stderr, flush=True)  # noqa: T201
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            http=connections_for(options.max_sessions),
+            ws="none",
+            log_config=None,
             access_log=False,
             server_header=False,
-            lifespan="on",
+            lifespan="off",
+            backlog=BACKLOG,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
-        listening, received = _Listening(config), list[int]()
+        listening = _Listening(config)
         async with anyio.create_task_group() as group:
-            group.start_soon(stop_on_signal, listening.stop, received)
-            await listening.serve(sockets=[listener])
-            group.cancel_scope.cancel()
-    return received[0] if received else 0
+            async with server.session_manager.run():
+                group.start_soon(listening.serve, [listener])
+                await signals.wait()
+                app.refuse()
+                # The SDK would warn of each call in progress that nobody takes its answer any more.
+                logging.getLogger("mcp.shared.jsonrpc_dispatcher").setLevel(logging.ERROR)
+            app.interrupt()
+            listening.stop()
 
 
 class _Listening(uvicorn.Server):
@@ -162,23 +142,18 @@ def _listening(options: Options) -> socket.socket:
         )
         family, _, _, _, address = found[0]
         return socket.create_server(address[:2], family=family)
-    except OSError as exc:
+    except (OSError, UnicodeError) as exc:  # the latter from a name that no name server could know
+        why = exc.strerror if isinstance(exc, OSError) else None
         raise ConfigurationError(
-            f"{options.host}:{options.port} cannot be listened on: {exc.strerror or exc}",
+            f"{options.host}:{options.port} cannot be listened on: {why or exc}",
             hint="choose another --port or --host; --port 0 takes any free port",
         ) from exc
 
 
-def _header_rules(options: Options) -> TransportSecuritySettings:
-    names: list[str] = [*LOCAL_NAMES]
-    if not _is_wildcard(options.host):
-        names.append(f"[{options.host}]" if ":" in options.host else options.host)
-    names += options.allowed_hosts
-    hosts = [form for name in dict.fromkeys(names) for form in (name, f"{name}:*")]
-    origins = [form for name in LOCAL_NAMES for form in (f"http://{name}", f"http://{name}:*")]
-    return TransportSecuritySettings(
-        allowed_hosts=hosts, allowed_origins=[*origins, *options.allowed_origins]
-    )
+def _names(options: Options) -> list[str]:
+    if _is_wildcard(options.host):
+        return [*options.allowed_hosts]
+    return [f"[{options.host}]" if ":" in options.host else options.host, *options.allowed_hosts]
 
 
 def _is_loopback(host: str) -> bool:

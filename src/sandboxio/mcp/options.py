@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
@@ -169,21 +170,30 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
     if not math.isfinite(seconds) or seconds <= 0:
-        raise argparse.ArgumentTypeError("give a positive number of seconds: every sandbox has a lifetime")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no positive number of seconds, and every sandbox has a lifetime"
+        )
     return seconds
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError("give a port from 0 to 65535")
-    return port
+    return _whole_number(text, 0, 65535, f"{text!r} is no port from 0 to 65535")
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError("give a positive number")
+    return _whole_number(text, 1, sys.maxsize, f"{text!r} is no positive whole number")
+
+
+def _whole_number(text: str, least: int, most: int, otherwise: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(otherwise)
     return number

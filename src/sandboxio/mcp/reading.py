@@ -6,13 +6,13 @@ import base64
 import mimetypes
 from typing import Final
 
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
 
-from sandboxio.mcp.bounds import MAX_FILE_BYTES, MAX_INLINE_BYTES, page_of
+from sandboxio.mcp.bounds import MAX_INLINE_BYTES, page_of
+from sandboxio.mcp.refusals import ArgumentRefused, FileNotShown
 from sandboxio.mcp.results import FileContent, answer, picture
 
-__all__ = ["require_readable_size", "shown_file"]
+__all__ = ["shown_file"]
 
 # Content tells these apart better than names, which code in the sandbox chooses.
 _MAGIC: Final = (
@@ -23,26 +23,12 @@ _MAGIC: Final = (
 )
 
 
-def require_readable_size(path: str, size: int | None) -> None:
-    """Refuse a file that is too large to be read for an answer.
-
-    Raises:
-        ToolError: It is, and the message says what to do instead.
-
-    Example: `require_readable_size("log.txt", 2**40)`
-    """
-    if size is not None and size > MAX_FILE_BYTES:
-        raise ToolError(
-            f"{path} has {size} bytes, and read_file reads at most {MAX_FILE_BYTES}.\n"
-            "Fix: use run_command or run_python to find, cut or summarize the part you need."
-        )
-
-
 def shown_file(path: str, data: bytes, start_line: int, note: str) -> CallToolResult:
     """A file's content as an answer.
 
     Raises:
-        ToolError: There is nothing to show from this line on, or it is binary and too large to be shown.
+        ArgumentRefused: There is nothing to show from this line on.
+        FileNotShown: It is binary and too large to be shown.
 
     Example: `shown_file("a.txt", b"text", 1, "")`
     """
@@ -55,7 +41,10 @@ def shown_file(path: str, data: bytes, start_line: int, note: str) -> CallToolRe
         return _shown_binary(path, data, mime_type, note)
     page = page_of(text, first=start_line)
     if start_line > max(1, page.total_lines):
-        raise ToolError(f"{path} has {page.total_lines} lines, so there is no line {start_line}.")
+        raise ArgumentRefused(
+            f"there is no line {start_line} in {path!r}, whose last line is {page.total_lines}",
+            hint=f"give a start_line of at most {max(1, page.total_lines)}",
+        )
     return answer(
         FileContent(
             path=path,
@@ -64,6 +53,7 @@ def shown_file(path: str, data: bytes, start_line: int, note: str) -> CallToolRe
             mime_type=mime_type or "text/plain",
             content=page.text,
             next_line=page.next_line,
+            truncated=page.truncated,
             note=note,
         )
     )
@@ -77,15 +67,17 @@ def _shown_binary(path: str, data: bytes, mime_type: str, note: str) -> CallTool
         mime_type=mime_type or "application/octet-stream",
         content="",
         next_line=None,
+        truncated=False,
         note=note,
     )
     if shown := picture(data, mime_type):
         return answer({**content, "encoding": "image"}, shown)
     if len(data) > MAX_INLINE_BYTES:
-        raise ToolError(
-            f"{path} is binary ({content['mime_type']}, {len(data)} bytes), and at most "
-            f"{MAX_INLINE_BYTES} bytes of such a file are shown.\nFix: look into it with run_python or "
-            "run_command, or convert it to text or to a smaller picture first."
+        raise FileNotShown(
+            f"{path!r} is binary ({content['mime_type']}, {len(data)} bytes), and at most "
+            f"{MAX_INLINE_BYTES} bytes of such a file are shown",
+            hint="look into it with run_python or run_command, or convert it to text or to a smaller "
+            "picture first",
         )
     return answer({**content, "content": base64.b64encode(data).decode()})
 

@@ -24,6 +24,7 @@ from sandboxio.mcp.bounds import (
     MAX_TEXT,
     middle_cut,
 )
+from sandboxio.mcp.text import sendable
 
 __all__ = [
     "DirectoryEntry",
@@ -81,7 +82,10 @@ class FileContent(TypedDict):
     mime_type: str
     content: str
     next_line: Annotated[
-        int | None, Field(description="Give this as start_line to read on; null at the end of the file.")
+        int | None, Field(description="Give this as start_line to read on; null after the last line.")
+    ]
+    truncated: Annotated[
+        bool, Field(description="Whether content is one line that is too long and lacks its middle.")
     ]
     note: Note
 
@@ -97,7 +101,13 @@ class WrittenFile(TypedDict):
 class DirectoryEntry(TypedDict):
     """One entry of a directory."""
 
-    name: str
+    name: Annotated[
+        str,
+        Field(
+            description="Bytes that are no UTF-8 are shown as \N{REPLACEMENT CHARACTER}; reach such a file "
+            "with a pattern in run_command."
+        ),
+    ]
     is_dir: bool
     size: int | None
 
@@ -138,12 +148,12 @@ class SandboxDescription(TypedDict):
 
 
 def answer(structured: Mapping[str, Any], *further: ContentBlock) -> CallToolResult:
-    """The structured output with its text form, and what goes beside it.
+    """The structured output with its text form, and what goes beside it. Every string in it can be sent.
 
     Example: `answer(WrittenFile(path="a.txt", size=3, note=""))`
     """
-    text = json.dumps(structured, ensure_ascii=False)
-    return CallToolResult(content=[TextContent(text=text), *further], structured_content=dict(structured))
+    text = sendable(json.dumps(structured, ensure_ascii=False))
+    return CallToolResult(content=[TextContent(text=text), *further], structured_content=json.loads(text))
 
 
 def picture(data: bytes, mime_type: str) -> ImageContent | None:

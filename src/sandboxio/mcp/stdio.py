@@ -2,38 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import TypeAlias
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.mcpserver import MCPServer
-from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
+from sandboxio.logs import get_logger
+from sandboxio.mcp.frames import MalformedFrame, read_frame, written_frame
 from sandboxio.mcp.sessions import Sandboxes, inner_server
-from sandboxio.mcp.signals import stop_on_signal
+from sandboxio.mcp.signals import EndingSignals
 from sandboxio.mcp.wire import InputLines, OutputText, Wire
 
 __all__ = ["serve_stdio"]
 
+_Answers: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
 
-async def serve_stdio(server: MCPServer[Sandboxes], wire: Wire) -> int:
+
+async def serve_stdio(server: MCPServer[Sandboxes], wire: Wire, signals: EndingSignals) -> None:
     """Serve until the client closes its end or a signal comes; the sandbox has ended when this returns.
 
     Args:
         server: What is served.
         wire: What `claim_stdio()` gave.
+        signals: What ends it.
 
-    Returns:
-        The number of the signal, 0 without one.
-
-    Example: `signal_number = await serve_stdio(server, claim_stdio())`
+    Example: `await serve_stdio(server, claim_stdio(), signals)`
     """
-    received: list[int] = []
+    requests, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    answers, given = anyio.create_memory_object_stream[SessionMessage]()
+    inner = inner_server(server)
     async with anyio.create_task_group() as group:
-        group.start_soon(stop_on_signal, group.cancel_scope.cancel, received)
-        # The SDK iterates over the one, and writes to and flushes the other; more it does not ask for.
-        reader, writer = cast(Any, InputLines(wire.input_fd)), cast(Any, OutputText(wire.output_fd))
-        inner = inner_server(server)
-        async with stdio_server(reader, writer) as (requests, responses):
-            await inner.run(requests, responses, inner.create_initialization_options())
-        group.cancel_scope.cancel()
-    return received[0] if received else 0
+        end = group.cancel_scope.cancel
+        group.start_soon(_end_at_signal, signals, end)
+        async with anyio.create_task_group() as transport:
+            transport.start_soon(_read, InputLines(wire.input_fd), requests, answers.clone())
+            transport.start_soon(_write, given, OutputText(wire.output_fd), end)
+            await inner.run(received, answers, inner.create_initialization_options())
+        end()
+
+
+async def _end_at_signal(signals: EndingSignals, end: Callable[[], None]) -> None:
+    await signals.wait()
+    end()
+
+
+async def _read(
+    lines: InputLines, requests: MemoryObjectSendStream[SessionMessage | Exception], answers: _Answers
+) -> None:
+    async with requests, answers:
+        async for line in lines:
+            if line.isspace():
+                continue
+            try:
+                await requests.send(SessionMessage(read_frame(line)))
+            except MalformedFrame as exc:
+                get_logger("sandboxio.mcp").warning("%s", exc)
+                if exc.answer is not None:
+                    await answers.send(SessionMessage(exc.answer))
+
+
+async def _write(
+    given: MemoryObjectReceiveStream[SessionMessage], output: OutputText, end: Callable[[], None]
+) -> None:
+    async with given:
+        try:
+            async for message in given:
+                await output.write(written_frame(message.message))
+        except anyio.ClosedResourceError:  # a client that reads no more has left
+            end()

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import posixpath
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, cast
 
+import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
-from pydantic import Field
+from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from sandboxio import ExecResult, SandboxError
-from sandboxio.mcp.bounds import MAX_ENTRIES, MAX_TEXT
+from sandboxio import AsyncFileSystem, ExecResult, ExecutionTimeout, FileInfo, SandboxError
+from sandboxio.mcp.bounds import LISTING_SECONDS, MAX_ENTRIES, MAX_FILE_BYTES, MAX_TEXT
 from sandboxio.mcp.errors import Redaction, explain
 from sandboxio.mcp.holder import Lease
 from sandboxio.mcp.progress import PROGRESS_SECONDS, Stage, reporting
-from sandboxio.mcp.reading import require_readable_size, shown_file
+from sandboxio.mcp.reading import shown_file
+from sandboxio.mcp.refusals import ArgumentRefused, FileNotShown, LifetimeReached
 from sandboxio.mcp.results import (
     DirectoryEntry,
     DirectoryListing,
@@ -39,6 +41,23 @@ Path = Annotated[
     str, Field(min_length=1, description="Path in the sandbox; a relative one is below the home folder.")
 ]
 Work = Callable[[Lease, Stage], Awaitable[CallToolResult]]
+
+
+def _line_or_list(value: object) -> object:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(part, str) for part in cast(list[object], value)):
+        return cast(object, value)
+    raise PydanticCustomError("command", "Input should be a text or a list of texts")
+
+
+# `str` alone, though a list is as good: with any other annotation the SDK reads a text as JSON first, and the
+# line `["ls"]` or `null` would not reach the shell.
+Command = Annotated[
+    str,
+    PlainValidator(_line_or_list),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
 
 
 class Tools:
@@ -79,7 +98,7 @@ class Tools:
         self,
         request: Request,
         command: Annotated[
-            str | list[str],
+            Command,
             Field(
                 description="A line for the shell, or a list of a program and its arguments, without a shell."
             ),
@@ -104,9 +123,8 @@ class Tools:
         """Show a file."""
 
         async def read(lease: Lease, _: Stage) -> CallToolResult:
-            files = lease.sandbox.files
-            require_readable_size(path, (await files.stat(path)).size)
-            return shown_file(path, await files.read(path), start_line, lease.note)
+            data = await lease.sandbox.files.read(path, max_bytes=MAX_FILE_BYTES)
+            return shown_file(path, data, start_line, lease.note)
 
         return await self._call(request, read)
 
@@ -120,7 +138,10 @@ class Tools:
         ] = "utf-8",
     ) -> Annotated[CallToolResult, WrittenFile]:
         """Create or replace a file."""
-        data = _decoded(content, encoding)
+        try:
+            data = _decoded(content, encoding)
+        except ArgumentRefused as exc:
+            raise self._tool_error(exc) from exc
 
         async def write(lease: Lease, _: Stage) -> CallToolResult:
             parent = posixpath.dirname(path)
@@ -137,7 +158,7 @@ class Tools:
         """List a directory."""
 
         async def list_entries(lease: Lease, _: Stage) -> CallToolResult:
-            infos = await lease.sandbox.files.ls(path)
+            infos = await _listed(lease.sandbox.files, path)
             entries = [
                 DirectoryEntry(name=info.name, is_dir=info.is_dir, size=info.size)
                 for info in infos[:MAX_ENTRIES]
@@ -174,30 +195,59 @@ class Tools:
     ) -> CallToolResult:
         async def work(lease: Lease, stage: Stage) -> CallToolResult:
             stage.text, stage.total = "running", min(seconds, lease.remaining)
-            # Without a bound of its own a run ends a little before its sandbox: a timeout, and no loss.
-            result = await run(lease, None if seconds >= lease.remaining else seconds)
-            return run_outcome(result, lease.note)
+            if seconds < lease.remaining:
+                return run_outcome(await run(lease, seconds), lease.note)
+            try:
+                # Without a bound of its own a run ends a little before its sandbox: a timeout, and no loss.
+                return run_outcome(await run(lease, None), lease.note)
+            except ExecutionTimeout as exc:
+                raise _lifetime_reached(exc, seconds, lease) from exc
 
         return await self._call(request, work)
 
     async def _call(self, request: Request, work: Work) -> CallToolResult:
         holder = request.request_context.lifespan_context.holder_for(request)
         stage = Stage("starting the sandbox")
-        note = ""
+        leases: list[Lease] = []
 
         async def lease_and_work() -> CallToolResult:
-            nonlocal note
             async with holder.lease() as lease:
-                note = lease.note
+                leases.append(lease)
                 stage.text = "working"
                 return await work(lease, stage)
 
         try:
-            return await reporting(
+            result = await reporting(
                 request.report_progress, stage, lease_and_work, interval=self._progress_seconds
             )
         except SandboxError as exc:
-            raise ToolError(self._redaction.text(explain(exc, note))) from exc
+            note = leases[0].note if leases else ""
+            holder.told(note)
+            raise self._tool_error(exc, note, starting=not leases) from exc
+        holder.told(leases[0].note)
+        return result
+
+    def _tool_error(self, error: SandboxError, note: str = "", *, starting: bool = False) -> ToolError:
+        return ToolError(self._redaction.text(explain(error, note, starting=starting)))
+
+
+async def _listed(files: AsyncFileSystem, path: str) -> tuple[FileInfo, ...]:
+    with anyio.move_on_after(LISTING_SECONDS):
+        return await files.ls(path)
+    raise FileNotShown(
+        f"listing {path!r} took more than {LISTING_SECONDS:g} s: it probably has very many entries",
+        hint="count or match them with run_command, such as: ls -f FOLDER | head -n 100",
+    )
+
+
+def _lifetime_reached(exc: ExecutionTimeout, seconds: float, lease: Lease) -> LifetimeReached:
+    return LifetimeReached(
+        f"the run was ended with {seconds:g} s given, because the lifetime of its sandbox had only "
+        f"{lease.remaining:.1f} s left",
+        hint="do it in shorter steps, or call again when this sandbox is gone: the next one is empty and has "
+        "its whole lifetime before it",
+        partial=exc.partial,
+    )
 
 
 def _decoded(content: str, encoding: str) -> bytes:
@@ -205,5 +255,7 @@ def _decoded(content: str, encoding: str) -> bytes:
         return content.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode(content, validate=True)
-    except binascii.Error as exc:
-        raise ToolError('content is not base64.\nFix: encode it, or give encoding="utf-8".') from exc
+    except ValueError as exc:  # of what is not ASCII it is not even binascii.Error
+        raise ArgumentRefused(
+            "content is not base64", hint='encode it without line breaks, or give encoding="utf-8"'
+        ) from exc

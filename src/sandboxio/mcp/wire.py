@@ -81,7 +81,7 @@ class InputLines:
         while (end := self._pending.find(b"\n", searched)) < 0 and not self._ended:
             searched = len(self._pending)
             await _ready(anyio.wait_readable, self._fd)
-            data = os.read(self._fd, READ_SIZE)
+            data = _read(self._fd)
             self._ended = not data
             self._pending += data
         size = end + 1 if end >= 0 else len(self._pending)
@@ -113,13 +113,16 @@ class OutputText:
             try:
                 # A pipe that is ready takes this much without blocking.
                 written = os.write(self._fd, rest[: select.PIPE_BUF])
-            except BrokenPipeError as exc:
+            except ConnectionError as exc:  # of a pipe or of a socket
                 raise anyio.ClosedResourceError from exc
             rest = rest[written:]
 
-    async def flush(self) -> None:
-        """Do nothing: what was written has left the process."""
-        await anyio.lowlevel.checkpoint()
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, READ_SIZE)
+    except ConnectionResetError:  # a socket whose peer left without having read everything
+        return b""
 
 
 def _private_copy(fd: int) -> int:

@@ -12,11 +12,11 @@ from sandboxio.adapter.driver import Exit, ProcessSpec
 from sandboxio.adapter.guard import Guard, Identity
 from sandboxio.adapter.lifetime import Lifetime
 from sandboxio.adapter.operation import Recorder
-from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.audit import AuditConfig, AuditEvent
 from sandboxio.errors import SandboxError
 from sandboxio.models import Capability, IsolationTier, OutputChunk, Resources
+from sandboxio.redaction import Redactor
 
 EVERYTHING = Capability.RUN_COMMAND | Capability.RUN_CODE | Capability.STREAMING
 
@@ -180,7 +180,7 @@ def make_sandbox(sink: RecordingSink) -> Callable[..., tuple[Sandbox, ScriptedDr
         **audit: Any,
     ) -> tuple[Sandbox, ScriptedDriver]:
         driver = ScriptedDriver(process or ScriptedProcess())
-        redactor = Redactor(secrets)
+        redactor = Redactor((secrets or {}).values())
         identity = Identity("box-1", "scripted", IsolationTier.CONTAINER, {"tenant_id": "t1"})
         sandbox = Sandbox(
             guard=Guard(driver, identity, EVERYTHING, Lifetime(lifetime), redactor),  # type: ignore[arg-type]

@@ -187,6 +187,11 @@ def test_a_malformed_target_is_a_usage_error(capsys: pytest.CaptureFixture[str])
     assert "SBX_E1000" in capsys.readouterr().err
 
 
+def test_a_target_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--backend", "x\x1b[31m://"]) == 2
+    assert "\x1b" not in "".join(capsys.readouterr())
+
+
 def test_an_interrupt_ends_the_sandbox_and_is_130() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HANGING_DEMO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

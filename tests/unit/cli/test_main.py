@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -54,6 +53,27 @@ def test_wrong_usage_is_2_and_explained_on_standard_error(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "usage: sandboxio" in captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "--image", "x"], ["doctor", "--no-such-option"], ["demo", "extra"], ["reap", "--", "x"]],
+)
+def test_a_mistake_in_the_options_of_a_command_shows_its_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"usage: sandboxio {arguments[0]} [")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["\x1b[31m"], ["demo", "\x1b[31m"], ["run", "--timeout", "\x1b[31m", "x"]]
+)
+def test_a_mistake_is_repeated_without_what_steers_a_terminal(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def test_help_is_0_and_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,13 +237,21 @@ def test_an_interruption_is_part_of_the_document(
     assert json.loads(capsys.readouterr().out) == {"interrupted": "SIGINT", "ok": False}
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
-    command = [sys.executable, "-m", "sandboxio", "doctor", "--json"]
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60)
-    os.close(write_end)
-    assert (done.returncode, done.stderr) == (1, "")
+def test_an_error_that_a_task_group_wrapped_is_shown_as_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = ConnectError("no engine answers")
+    fail_with(ExceptionGroup("unhandled", [ExceptionGroup("unhandled", [error])]), monkeypatch)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().err == f"{error}\n"
+
+
+def test_several_errors_at_once_are_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(ExceptionGroup("unhandled", [ConnectError("one"), ConnectError("two")]), monkeypatch)
+    assert main(["doctor"]) == 1
+    assert "unexpected ExceptionGroup: unhandled (2 sub-exceptions)" in capsys.readouterr().err
 
 
 def test_it_runs_as_a_module() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import sandboxio
 from sandboxio import Capability, ConnectError, IsolationTier, ManagedSandbox
-from sandboxio.cli import main
+from sandboxio.cli import inventory, main
 
 CREATED = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 EXPIRES = datetime(2026, 5, 4, 3, 7, 1, tzinfo=UTC)
@@ -114,7 +114,9 @@ def test_one_that_cannot_be_ended_fails_the_command_and_keeps_none_of_the_others
     assert ids_left() == ["one"]
     out = capsys.readouterr().out
     assert "FAIL   one" in out
-    assert "the provider refused\ufffd[2J" in out
+    error = ConnectError("the provider refused\x1b[2J")
+    assert f"       [SBX_E1202] {error.message}\n       fix: {error.hint}\n       page: {error.url}\n" in out
+    assert "\x1b" not in out
     assert "ended  two" in out
 
 
@@ -134,7 +136,12 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
                 "expires_at": "2026-05-04T03:07:01+00:00",
                 "metadata": {"tenant_id": "acme", "run": "7"},
                 "ended": False,
-                "failure": ConnectError("the provider refused\x1b[2J").message,
+                "failure": {
+                    "code": "SBX_E1202",
+                    "message": "the provider refused\ufffd[2J",
+                    "hint": ConnectError.default_hint,
+                    "url": ConnectError("").url,
+                },
             },
             {
                 "id": "two",
@@ -171,7 +178,27 @@ def test_a_backend_that_cannot_list_is_a_failure(capsys: pytest.CaptureFixture[s
 
 class BrokenBackend(ShelfBackend):
     async def list_managed(self) -> tuple[ManagedSandbox, ...]:
-        raise ConnectError("no answer")
+        raise ConnectError("no answer", hint="start it")
+
+
+class OddBackend(ShelfBackend):
+    """Raises what is not ours, both ways."""
+
+    async def list_managed(self) -> tuple[ManagedSandbox, ...]:
+        if not self.stubborn:
+            raise RuntimeError("token=hunter2")
+        return await super().list_managed()
+
+    async def kill_managed(self, sandbox_id: str) -> None:
+        if sandbox_id in self.stubborn:
+            raise KeyError("token=hunter2")
+        await super().kill_managed(sandbox_id)
+
+
+class StuckBackend(ShelfBackend):
+    async def list_managed(self) -> tuple[ManagedSandbox, ...]:
+        await anyio.sleep_forever()
+        raise AssertionError
 
 
 @pytest.fixture
@@ -201,7 +228,67 @@ def test_one_that_does_not_answer_fails_the_command_and_the_others_are_asked(
     install("broken", "shelf")
     assert main(["reap", "--kill"]) == 1
     assert ids_left() == []
-    assert "FAIL broken: no answer\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "FAIL broken: [SBX_E1202] no answer\n       fix: start it\n       page: https://" in out
+
+
+def test_a_foreign_error_keeps_none_of_the_others_from_being_asked(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandboxio.register("odd", f"{__name__}:OddBackend")
+    install("odd", "shelf")
+    assert main(["reap", "--json"]) == 1
+    captured = capsys.readouterr()
+    odd, shelf = json.loads(captured.out)["backends"]
+    assert odd["failure"]["message"] == "the backend odd failed with RuntimeError"
+    assert shelf["count"] == 2
+    assert "hunter2" not in captured.out + captured.err
+
+
+def test_a_foreign_error_of_an_end_keeps_none_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    sandboxio.register("odd", f"{__name__}:OddBackend")
+    ShelfBackend.stubborn.add("one")
+    assert main(["reap", "--backend", "odd://", "--kill"]) == 1
+    assert ids_left() == ["one"]
+    out = capsys.readouterr().out
+    assert "failed with KeyError" in out
+    assert "hunter2" not in out
+
+
+def test_one_that_hangs_keeps_none_of_the_others(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(inventory, "_ANSWER_SECONDS", 0.05)
+    sandboxio.register("stuck", f"{__name__}:StuckBackend")
+    install("stuck", "shelf")
+    assert main(["reap"]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL stuck: [SBX_E1202] the backend stuck did not answer within 0.05 s\n" in out
+    assert "2 sandboxes" in out
+
+
+@pytest.mark.parametrize(
+    ("installed", "left", "summary"),
+    [
+        (("broken",), True, "no backend answered"),
+        (("broken", "shelf"), False, "nothing was found at shelf"),
+        (("bare",), True, "no backend was asked"),
+        ((), True, "no backend was asked"),
+    ],
+)
+def test_an_empty_list_says_who_answered(
+    installed: tuple[str, ...],
+    left: bool,
+    summary: str,
+    install: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not left:
+        ShelfBackend.left.clear()
+    sandboxio.register("broken", f"{__name__}:BrokenBackend")
+    install(*installed)
+    main(["reap"])
+    assert capsys.readouterr().out.endswith(f"{summary}\n")
 
 
 def test_one_that_is_not_in_use_here_is_passed_over(

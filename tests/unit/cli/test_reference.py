@@ -80,7 +80,11 @@ def test_every_field_is_described(
     check = sandboxio.Check("engine", "ok")
     backend = sandboxio.BackendReport("acme", "container", (), {}, (check,))
     report = sandboxio.DoctorReport("1", "3", "Linux", (), (backend,), {})
-    monkeypatch.setattr(sandboxio, "doctor", lambda: report)
+
+    async def examine() -> sandboxio.DoctorReport:
+        return report
+
+    monkeypatch.setattr("sandboxio.diagnosis.examine", examine)
     command, *options = arguments
     monkeypatch.setattr("sys.stdin", None)
     assert main([command, "--json", *options]) == 0

@@ -15,6 +15,7 @@ import pytest
 import sandboxio
 from sandboxio import ConnectError, ResourceLimitExceeded, SandboxGone
 from sandboxio.cli import execution, main
+from sandboxio.cli.tool import build_parser
 
 FAKE = ("--backend", "fake://")
 
@@ -188,24 +189,47 @@ def test_a_copy_that_fails_shows_only_where_the_command_did_not(
     assert "SBX_E1701" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("text", "local", "path"),
-    [("a/b.csv", "a/b.csv", "b.csv"), ("a:b", "a", "b"), ("c:/x:y", "c:/x", "y")],
-)
-def test_an_upload_names_both_ends_or_one(text: str, local: str, path: str, requests: list[Any]) -> None:
-    from sandboxio.cli.run import Transfer
-    from sandboxio.cli.tool import build_parser
-
-    arguments = build_parser().parse_args(["run", "--upload", text, "true"])
-    assert arguments.upload == [Transfer(local, path)]
-
-
 def test_a_timeout_is_124_and_names_the_option(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *FAKE, "--timeout", "0.2", "-c", "echo before; sleep 60"]) == 124
     out, err = capfd.readouterr()
     assert out == "before\n"
     assert "[SBX_E1302]" in err
     assert "Fix: give --timeout more seconds" in err
+
+
+def test_output_that_nobody_takes_does_not_outlast_the_timeout() -> None:
+    program = "import sys; from sandboxio.cli import main; sys.exit(main())"
+    reading, writing = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "run", *FAKE, "--timeout", "0.5", "-c", "seq 100000"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert done.returncode == 124
+    assert b"[SBX_E1302] nobody took the output within 0.5 s" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        ([], 300),
+        (["--backend", "fake://"], 300),
+        (["--backend", "fake://?timeout=7.5"], 7.5),
+        (["--backend", "fake://x?a=b&timeout=7"], 7),
+        (["--timeout", "3"], 3),
+    ],
+)
+def test_what_a_command_may_take_is_said_by_the_option_or_the_target(
+    options: list[str], seconds: float
+) -> None:
+    arguments = build_parser().parse_args(["run", *options, "true"])
+    assert execution.allowed_seconds(arguments) == seconds
 
 
 @pytest.mark.parametrize(
@@ -246,6 +270,26 @@ def test_what_is_no_word_of_the_command_has_a_code_of_its_own(
         ["--upload", ":x", "true"],
         ["--download", "x:", "true"],
         ["--require-isolation", "unknown", "true"],
+        ["--", ""],
+        ["--", "-x"],
+        ["--", "echo", "\udcff"],
+        ["-c", ""],
+        ["-c", " \n"],
+        ["-c", "echo \udcff"],
+        ["--cwd", "", "true"],
+        ["--upload", "/", "true"],
+        ["--upload", "no-such-file", "true"],
+        ["--upload", "no-such-file:x", "true"],
+        ["--download", ".", "true"],
+        ["--download", "..", "true"],
+        ["--download", "/", "true"],
+        ["--download", "x:.", "true"],
+        ["--download", "x:no-such-folder/x", "true"],
+        ["--memory-mb", "999999999999999999999", "true"],
+        ["--disk-mb", "0", "true"],
+        ["--cpu", "nan", "true"],
+        ["--cpu", "1e300", "true"],
+        ["--cpu", "0", "true"],
     ],
 )
 def test_wrong_usage_is_2_and_creates_nothing(arguments: list[str], requests: list[Any]) -> None:
@@ -274,6 +318,11 @@ def test_what_is_asked_for_reaches_create(
         "metadata": {"tenant_id": "acme"},
         "require_isolation": sandboxio.IsolationTier.GVISOR,
     }
+
+
+def test_a_fix_is_told_in_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *FAKE, "--download", f"none:{tmp_path / 'x'}", "true"]) == 125
+    assert "Fix: list the parent with `ls` to see what exists\n" in capfd.readouterr().err
 
 
 def test_the_defaults_are_those_of_the_library(requests: list[tuple[Any, dict[str, Any]]]) -> None:

@@ -12,8 +12,8 @@ import pytest
 import sandboxio
 from sandboxio import BackendNotInstalled, Check, ConnectError
 from sandboxio.cli import main
-from sandboxio.cli import selection as module
 from sandboxio.cli.selection import Selection, select_backend
+from sandboxio.diagnosis import examination
 
 
 class PlainConfig:
@@ -40,7 +40,9 @@ class Backend:
         return self._outcome
 
 
-WORKS = Backend((Check("engine", "ok"), Check("image", "warning", "it is pulled")))
+WORKS = Backend((Check("engine", "ok"),))
+WARNS = Backend((Check("engine", "ok"), Check("image", "warning", "it is pulled at first use")))
+BREAKS = Backend(RuntimeError("token=hunter2"))
 FAILS = Backend((Check("engine", "failed", "no engine answers", "start it"),))
 RAISES = Backend(ConnectError("it is away", hint="bring it back"))
 
@@ -71,7 +73,19 @@ def test_the_default_comes_first(machine: dict[str, Backend], monkeypatch: pytes
     assert selected() == Selection("docker://", "it is installed and works")
 
 
-@pytest.mark.parametrize(("docker", "why"), [(FAILS, "no engine answers"), (RAISES, "it is away")])
+def test_what_may_still_be_in_the_way_is_said(machine: dict[str, Backend]) -> None:
+    machine.update(docker=WARNS)
+    assert selected().reason == "it is installed; image: it is pulled at first use"
+
+
+@pytest.mark.parametrize(
+    ("docker", "why"),
+    [
+        (FAILS, "no engine answers"),
+        (RAISES, "[SBX_E1202] it is away"),
+        (BREAKS, "[SBX_E1202] the backend failed with RuntimeError"),
+    ],
+)
 def test_one_that_does_not_work_gives_way_and_is_named(
     docker: Backend, why: str, machine: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +112,7 @@ def test_one_that_does_not_answer_in_time_gives_way(
             await anyio.sleep_forever()
             raise AssertionError
 
-    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(examination, "_STEP_SECONDS", 0.01)
     machine.update(docker=Stuck(()))
     with pytest.raises(ConnectError, match="no answer within"):
         selected()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from uuid import uuid4
 
+import anyio
+import anyio.lowlevel
 import pytest
+
+from sandboxio.cli.interruption import Interrupted, run_to_end
+from sandboxio.cli.signals import SignalsHeld
 
 # The fake under the name of the default backend; at the end it says how many sandboxes are left in it.
 ON_THE_FAKE = """
@@ -48,8 +55,9 @@ class Recorded(FakeBackend):
 sandboxio.register("docker", "__main__:Recorded")
 code = main(sys.argv[1:])
 os.environ.pop("HANG_IN", None)
-print("left", sum(len(anyio.run(backend.list_managed)) for backend in made), file=sys.stderr)
-sys.exit(code)
+left = sum(len(anyio.run(backend.list_managed)) for backend in made)
+print("left", left, file=sys.stderr)
+sys.exit(99 if left else code)
 """
 
 SLOW_TO_END = """
@@ -82,6 +90,28 @@ class Backend:
 
 sandboxio.register("slow", "__main__:Backend")
 sys.exit(main(["demo", "--backend", "slow://"]))
+"""
+
+# The same, as the program that a user starts.
+THE_TOOL_ITSELF = (
+    ON_THE_FAKE.replace("main(sys.argv[1:])", "main()").partition("os.environ.pop")[0]
+    + """
+sys.exit(code)
+"""
+)
+
+# Struck by a signal while the tool is being loaded.
+STRUCK_WHILE_LOADING = """
+import os, sys
+from sandboxio.cli import main
+
+class Striking:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sandboxio.cli.tool":
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+
+sys.meta_path.insert(0, Striking())
+sys.exit(main(["reap", "--backend", "fake://", "--json"]))
 """
 
 READY_THEN_WAITS = ("run", "-c", "echo ready; cat")
@@ -172,6 +202,111 @@ def test_a_signal_that_this_process_was_told_to_ignore_is_ignored() -> None:
         assert end_of(process) == (143, "terminated\nleft 0\n")
 
 
+def test_a_signal_ends_the_work_also_when_the_word_for_it_cannot_be_said() -> None:
+    def failing(word: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    not_ended: list[str] = []
+
+    async def waits() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(20)
+        not_ended.append("after 20 s")
+
+    with SignalsHeld(), pytest.raises(Interrupted, match="SIGTERM"):
+        run_to_end(waits, on_signal=failing)
+    assert not_ended == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hang_in"),
+    [(READY_THEN_WAITS, ""), (("run", "--json", "true"), "create"), (("demo",), "create")],
+)
+def test_a_signal_ends_a_command_whose_output_nobody_reads_any_more(
+    arguments: tuple[str, ...], hang_in: str
+) -> None:
+    # As in `sandboxio run … 2>&1 | tee log`, where Ctrl-C ends `tee` first.
+    with started(ON_THE_FAKE, *arguments, hang_in=hang_in) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_while_the_tool_is_loaded_is_answered_in_order(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK_WHILE_LOADING],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"SIGNAL": str(int(number))},
+    )
+    assert done.returncode == 128 + number
+    document = json.loads(done.stdout)
+    assert (document["interrupted"], document["ok"]) == (number.name, False)
+    assert "Traceback" not in done.stderr
+
+
+def test_many_signals_leave_one_document() -> None:
+    with started(ON_THE_FAKE, "run", "--json", "true", hang_in="create") as process:
+        assert process.stdout is not None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process.send_signal(number)
+        document = json.loads(process.stdout.read())
+        code, words = end_of(process)
+    assert code in (129, 130, 143)
+    assert signal.Signals[document["interrupted"]] == code - 128
+    assert len(words.splitlines()) == 2  # the word for the first one, and what the program says at its end
+
+
+def test_nothing_is_held_back_once_the_tool_has_returned() -> None:
+    words: list[str] = []
+    with SignalsHeld():
+        assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        run_to_end(anyio.lowlevel.checkpoint, on_signal=words.append)
+    assert words == []
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "moment"), [("reap", "list"), ("doctor", "diagnose"), ("demo", "create")]
+)
+def test_no_further_signal_disturbs_the_end_the_word_or_the_exit(command: str, moment: str) -> None:
+    with started(THE_TOOL_ITSELF, command, "--json", hang_in=moment) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.send_signal(signal.SIGINT)
+        word = process.stderr.readline()
+        while process.poll() is None:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                process.send_signal(number)
+            time.sleep(0.001)  # they are to strike at every moment of the rest
+        document = json.loads(process.stdout.read())
+        assert (document["interrupted"], word, end_of(process)) == ("SIGINT", "interrupted\n", (130, ""))
+
+
+def test_a_signal_that_comes_when_the_work_is_done_changes_nothing() -> None:
+    words: list[str] = []
+    kept: list[AsyncGenerator[None]] = []
+
+    async def until_the_loop_closes() -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    async def work() -> str:
+        kept.append(until_the_loop_closes())
+        await anext(kept[0])
+        return "done"
+
+    assert run_to_end(work, on_signal=words.append) == "done"
+    assert words == []
+
+
 def containers(label: str) -> list[str]:
     import docker
 
@@ -224,7 +359,13 @@ def test_a_container_that_does_not_run_is_reaped_by_its_label() -> None:
         made = client.containers.create(
             os.environ.get("SBX_DOCKER_IMAGE") or "python:3.12-slim",
             "true",
-            labels={"sandboxio.managed": "true", "sandboxio.metadata": '["cli_test"]', "cli_test": label},
+            name=f"sandboxio-{label[:16]}",
+            labels={
+                "sandboxio.managed": "true",
+                "sandboxio.creation": label,
+                "sandboxio.metadata": '["cli_test"]',
+                "cli_test": label,
+            },
         )
     finally:
         client.close()

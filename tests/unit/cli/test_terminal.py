@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import io
 import logging
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Generator, Mapping
 from types import SimpleNamespace
 
 import pytest
@@ -68,6 +74,49 @@ def test_no_line_is_longer_than_a_terminal_is_wide(terminal: Terminal) -> None:
     with waiting("x" * 500):
         until(lambda: "xxx" in terminal.getvalue())
     assert max(len(line) for line in terminal.getvalue().split(ERASE)) < 80
+
+
+@pytest.fixture
+def narrow(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Generator[int]:
+    """A real terminal of twelve columns in place of that one; what is shown on it can be read here."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 12, 0, 0))
+    with open(theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+        yield ours
+    os.close(ours)
+
+
+@pytest.mark.parametrize("doing", ["creating the sandbox", "沙箱沙箱沙箱沙箱", "a\nb\tc\x1b[31m" * 5])
+def test_a_narrow_terminal_has_one_line_of_it_at_a_time(doing: str, narrow: int) -> None:
+    shown = b""
+    with waiting(doing):
+        while shown.count(b"\r") < 3:
+            shown += os.read(narrow, 4096)
+    frames = shown.decode(errors="ignore").split(ERASE)[1:3]
+    assert all(frames)
+    assert (
+        max(sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in frame) for frame in frames) < 12
+    )
+    assert all(frame.isprintable() for frame in frames)
+
+
+def test_a_terminal_that_has_gone_stops_the_line_and_nothing_else(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    failures: list[object] = []
+
+    class Gone(Terminal):
+        def write(self, text: str) -> int:
+            asked.append(text)
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=Gone()))
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    with waiting("creating the sandbox"):
+        until(lambda: bool(asked))
+    assert failures == []
 
 
 @pytest.mark.parametrize(("stream", "term"), [(io.StringIO(), "xterm"), (Terminal(), "dumb")])

@@ -8,10 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -22,8 +23,9 @@ from starlette.types import ASGIApp
 
 from sandboxio import ConfigurationError, NetworkPolicy
 from sandboxio.mcp.errors import Redaction
+from sandboxio.mcp.gates import BearerGate
 from sandboxio.mcp.holder import Profile
-from sandboxio.mcp.http import BearerGate, application, check_exposure
+from sandboxio.mcp.http import application, check_exposure
 from sandboxio.mcp.options import Options
 from sandboxio.mcp.server import server_for_sessions
 from sandboxio.testing.fake import FakeBackend
@@ -85,14 +87,45 @@ async def test_a_client_of_this_machine_is_served(fake: FakeBackend) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example:8000", "localhost.evil"]
+    "host", ["LOCALHOST", "localhost:1", "[::1]:65535", "MCP.example.org:8000", "mcp.Example.org"]
+)
+async def test_names_are_the_same_in_either_case(fake: FakeBackend, host: str) -> None:
+    async with site(fake, allowed_hosts=("Mcp.Example.org",)) as here:
+        assert (await here.post(host=host, origin="HTTP://LOCALHOST:3000")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example:8000",
+        "localhost.evil",
+        "localhost:evil",
+        "localhost:",
+        "localhost:1@evil.example",
+        "localhost:8000:8000",
+    ],
 )
 async def test_a_foreign_host_header_is_421(fake: FakeBackend, host: str) -> None:
     async with site(fake) as here:
         assert (await here.post(host=host)).status_code == 421
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://localhost.evil.example", "null"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "",
+        "null",
+        "http://evil.example",
+        "http://localhost.evil.example",
+        "http://localhost:x.evil.example",
+        "http://localhost:1@evil.example",
+        "https://localhost",
+        "localhost",
+    ],
+)
 async def test_a_foreign_origin_is_403(fake: FakeBackend, origin: str) -> None:
     async with site(fake) as here:
         assert (await here.post(origin=origin)).status_code == 403
@@ -105,6 +138,20 @@ async def test_names_and_origins_can_be_allowed(fake: FakeBackend) -> None:
         assert (await here.post(host="mcp.example:443", origin="https://app.example")).status_code == 200
         assert (await here.post(host="other.example")).status_code == 421
         assert (await here.post(host="mcp.example", origin="https://other.example")).status_code == 403
+        assert (await here.post(host="mcp.example", origin="https://app.example:8443")).status_code == 403
+
+
+async def test_a_name_with_a_port_is_allowed_with_this_port_alone(fake: FakeBackend) -> None:
+    async with site(fake, allowed_hosts=("mcp.example:8443",)) as here:
+        assert (await here.post(host="mcp.example:8443")).status_code == 200
+        assert (await here.post(host="mcp.example:443")).status_code == 421
+        assert (await here.post(host="mcp.example")).status_code == 421
+
+
+async def test_one_of_several_names_that_is_foreign_is_enough_for_421(fake: FakeBackend) -> None:
+    async with site(fake) as here, here.http(**HEADERS) as client:
+        hosts = [("host", "localhost"), ("host", "evil.example")]
+        assert (await client.post("/mcp", json=INITIALIZE, headers=hosts)).status_code == 421
 
 
 async def test_beyond_this_machine_headers_are_checked_as_well(fake: FakeBackend) -> None:
@@ -275,8 +322,10 @@ def test_options_do_not_show_the_token() -> None:
 
 
 @contextmanager
-def process(record: Path, *arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, str(PLANTED), "--transport", "streamable-http", "--port", "0", *arguments]
+def process(
+    record: Path, *, below: Sequence[str] = (), **environment: str
+) -> Generator[tuple[subprocess.Popen[str], str], None, None]:
+    command = [*below, sys.executable, str(PLANTED), "--transport", "streamable-http", "--port", "0"]
     environment = {**os.environ, "PLANTED_RECORD": str(record), **environment}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -291,7 +340,9 @@ def process(record: Path, *arguments: str, **environment: str) -> Iterator[tuple
                 server.kill()
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["SIGINT", "SIGTERM", "SIGHUP"]
+)
 async def test_a_server_process_ends_all_sandboxes_at_a_signal_also_during_a_call(
     tmp_path: Path, end: signal.Signals
 ) -> None:
@@ -316,9 +367,27 @@ async def test_a_server_process_ends_all_sandboxes_at_a_signal_also_during_a_cal
                 group.start_soon(endless)
                 await call(4, "sandbox_info")
                 server.send_signal(end)
-                code = await anyio.to_thread.run_sync(server.wait)
-        assert code == 128 + end
+                _, errors = await anyio.to_thread.run_sync(server.communicate)
+                assert errors == ""
+        assert server.returncode == 128 + end
         assert record.read_text(encoding="utf-8") == "made 1, left 0, token False"
+
+
+async def test_connections_that_send_nothing_keep_nobody_out(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    headers = {**HEADERS, "authorization": f"Bearer {TOKEN}"}
+    few = ("sh", "-c", 'ulimit -n 256; exec "$@"', "sh")
+    with anyio.fail_after(BOUND), process(record, below=few, SBX_MCP_TOKEN=TOKEN) as (server, address):
+        port = urlsplit(address).port
+        assert port is not None
+        async with AsyncExitStack() as flood:
+            for _ in range(300):
+                await flood.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+            async with httpx2.AsyncClient(headers=headers, timeout=BOUND) as http:
+                assert (await http.post(address, json=INITIALIZE)).status_code == 200
+        server.terminate()
+        _, said = await anyio.to_thread.run_sync(server.communicate)
+    assert (server.returncode, "Traceback" in said) == (143, False)
 
 
 def test_an_address_that_is_taken_is_told() -> None:

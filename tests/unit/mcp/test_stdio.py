@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 
 PLANTED = Path(__file__).parent / "planted" / "planted_server.py"
+SERVER = [sys.executable, "-m", "sandboxio.mcp", "--backend", "fake://"]
 BOUND = 60.0
 HELLO: list[dict[str, Any]] = [
     {
@@ -38,6 +41,10 @@ def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"id": number, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
+def lines(*messages: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages)
+
+
 class Talk:
     """A running server; every line that it ever writes to its standard output is kept."""
 
@@ -50,15 +57,21 @@ class Talk:
     async def say(self, *messages: dict[str, Any]) -> None:
         assert self.process.stdin is not None
         for message in messages:
-            await self.process.stdin.send(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            await self.process.stdin.send(lines(message))
 
     async def answer(self, number: int) -> dict[str, Any]:
+        return dict((await self._message(number))["result"])
+
+    async def refusal(self, number: int) -> dict[str, Any]:
+        return dict((await self._message(number))["error"])
+
+    async def _message(self, number: int) -> dict[str, Any]:
         while True:
             line = await self._output.receive_until(b"\n", 2**24)
             self.lines.append(line)
-            message = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
             if message.get("id") == number:
-                return dict(message["result"])
+                return message
 
     async def hang_up(self) -> None:
         assert self.process.stdin is not None
@@ -76,9 +89,9 @@ class Talk:
 
 
 @asynccontextmanager
-async def talk(record: Path) -> AsyncGenerator[Talk, None]:
+async def talk(record: Path, *below: str) -> AsyncGenerator[Talk, None]:
     environment = {**os.environ, "PLANTED_RECORD": str(record), "SBX_MCP_TOKEN": "not for children"}
-    command = [sys.executable, str(PLANTED)]
+    command = [*below, sys.executable, str(PLANTED)]
     with anyio.fail_after(BOUND):
         async with await anyio.open_process(command, env=environment, stderr=subprocess.PIPE) as process:
             try:
@@ -110,8 +123,8 @@ async def test_standard_output_is_the_protocol_alone_and_the_end_of_input_ends_e
 
 @pytest.mark.parametrize(
     ("end", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
-    ids=["SIGINT", "SIGTERM"],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
 async def test_a_signal_ends_a_silent_server_and_its_sandbox(
     tmp_path: Path, end: signal.Signals, code: int
@@ -122,6 +135,38 @@ async def test_a_signal_ends_a_silent_server_and_its_sandbox(
         server.process.send_signal(end)
         assert await server.ended() == code
     assert (tmp_path / "record").read_text(encoding="utf-8") == "made 1, left 0, token False"
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+async def test_further_signals_change_nothing_up_to_the_end_of_the_process(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    async with talk(tmp_path / "record") as server:
+        await server.say(*HELLO, call(2, "sandbox_info"))
+        await server.answer(2)
+        async with anyio.create_task_group() as group:
+
+            async def insist() -> None:
+                with suppress(ProcessLookupError):
+                    while True:
+                        server.process.send_signal(end)
+                        await anyio.sleep(0.002)
+
+            group.start_soon(insist)
+            assert await server.ended() == 128 + end
+            group.cancel_scope.cancel()
+    assert (tmp_path / "record").read_text(encoding="utf-8") == "made 1, left 0, token False"
+
+
+async def test_a_hangup_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) -> None:
+    async with talk(tmp_path / "record", "sh", "-c", "trap '' HUP; exec \"$@\"", "sh") as server:
+        await server.say(*HELLO, call(2, "sandbox_info"))
+        await server.answer(2)
+        server.process.send_signal(signal.SIGHUP)
+        await server.say(call(3, "sandbox_info"))
+        await server.answer(3)
+        await server.hang_up()
+        assert await server.ended() == 0
 
 
 @pytest.mark.parametrize("how", ["hang up", "interrupt"])
@@ -152,6 +197,53 @@ async def test_a_signal_ends_a_server_whose_client_does_not_read(tmp_path: Path)
         with anyio.fail_after(20):
             assert await server.process.wait() == 143
     assert "left 0" in (tmp_path / "record").read_text(encoding="utf-8")
+
+
+def test_a_client_that_closes_what_it_reads_from_has_left() -> None:
+    with subprocess.Popen(
+        SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(lines(*HELLO))
+        assert server.stdout.read(1)
+        server.stdout.close()
+        server.stdin.write(lines({"id": 2, "method": "ping"}))
+        assert server.wait(BOUND) == 0
+        assert server.stderr.read() == b""
+
+
+def test_a_client_that_resets_its_connection_has_left() -> None:
+    ours, theirs = socket.socketpair()
+    with (
+        ours,
+        subprocess.Popen(
+            SERVER, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.PIPE
+        ) as server,
+    ):
+        theirs.close()
+        ours.settimeout(BOUND)
+        ours.sendall(lines(*HELLO))
+        assert ours.recv(1)
+        ours.close()  # with the rest of the answer unread, so the other end meets a reset
+        said = server.communicate(timeout=BOUND)[1].decode()
+    assert (server.returncode, said) == (0, "")
+
+
+async def test_a_line_that_is_no_message_is_answered_and_the_next_one_is_served(tmp_path: Path) -> None:
+    async with talk(tmp_path / "record") as server:
+        await server.say(*HELLO)
+        await server.answer(1)
+        assert server.process.stdin is not None
+        await server.process.stdin.send(
+            b'{"jsonrpc": "2.0", "id": 2, "method": "ping", "params": "\\ud800"}\n\n'
+        )
+        assert (await server.refusal(2))["code"] == -32700
+        await server.say({"id": 3, "method": "ping"})
+        assert await server.answer(3) == {}
+        await server.hang_up()
+        assert await server.ended() == 0
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -190,7 +282,15 @@ def test_an_input_that_is_empty_from_the_start_ends_it() -> None:
         (["--backend", "acme://"], 2, "[SBX_E1001]"),
         (["--backend", "fake://?timeout=5"], 2, "timeout"),
         (["--egress", "allow", "--allow", "example.org"], 2, "[SBX_E1000]"),
-        (["--timeout", "0"], 2, "--timeout"),
+        (["--timeout", "0"], 2, "--timeout: '0' is no positive number"),
+        (["--timeout", "soon"], 2, "--timeout: 'soon' is no positive number"),
+        (["--timeout", "1e300"], 2, "[SBX_E1000]"),
+        (["--port", "http"], 2, "--port: 'http' is no port"),
+        (["--port", "65536"], 2, "--port: '65536' is no port"),
+        (["--max-sessions", "many"], 2, "--max-sessions: 'many' is no positive whole number"),
+        (["--backend", "docker://", "--allow", "example.org"], 2, "does not support --allow"),
+        (["--backend", "docker://", "--egress", "learn"], 2, "does not support --egress learn"),
+        (["--backend", "fake://", "--transport", "streamable-http", "--host", "a..b"], 2, "[SBX_E1000]"),
         (["--token", "secret"], 2, "unrecognized"),
         (["--backend", "fake://", "--transport", "streamable-http", "--host", "0.0.0.0"], 2, "SBX_MCP_TOKEN"),
     ],
@@ -201,6 +301,19 @@ def test_a_wrong_start_is_told_on_standard_error(arguments: list[str], code: int
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_at_a_terminal_it_says_what_it_waits_for() -> None:
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+        SERVER, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        os.close(terminal)
+        assert server.stderr is not None
+        assert "waits for an MCP client on standard input" in server.stderr.readline()
+        server.terminate()
+        assert server.wait(BOUND) == 143
+    os.close(ours)
 
 
 def test_a_process_without_standard_output_says_so() -> None:

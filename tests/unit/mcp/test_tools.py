@@ -14,6 +14,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from sandboxio import ExecResult, ExecutionTimeout, NetworkPolicy, RichOutput
 from sandboxio.mcp import bounds
+from sandboxio.mcp.errors import Redaction
 from sandboxio.mcp.results import run_outcome
 from sandboxio.mcp.sessions import Sandboxes
 from sandboxio.testing.fake import FakeBackend
@@ -108,9 +109,34 @@ async def test_a_long_file_is_read_in_parts(client: Client) -> None:
     assert "".join(parts) == "".join(lines)
 
 
-async def test_a_line_beyond_the_end_is_an_error_with_the_number_of_lines(client: Client) -> None:
+async def test_a_line_beyond_the_end_is_an_error_with_the_last_one(client: Client) -> None:
     await client.call_tool("write_file", {"path": "a", "content": "1\n2\n"})
-    assert "2 lines" in failure(await client.call_tool("read_file", {"path": "a", "start_line": 3}))
+    text = failure(await client.call_tool("read_file", {"path": "a", "start_line": 3}))
+    assert "whose last line is 2" in text
+    assert "Fix: give a start_line of at most 2\n" in text
+
+
+async def test_lines_end_where_grep_ends_them(client: Client) -> None:
+    content = "1\x0cstill\u2028still\x85still\rstill\r\n2\n3"
+    await client.call_tool("write_file", {"path": "a", "content": content})
+    answer = structured(await client.call_tool("read_file", {"path": "a", "start_line": 2}))
+    assert answer["content"] == "2\n3"
+
+
+async def test_a_line_that_is_too_long_says_what_is_missing_and_leads_on(client: Client) -> None:
+    content = f"before\nbegin{'x' * 100_000}end\nafter\n"
+    await client.call_tool("write_file", {"path": "a", "content": content})
+    whole = structured(await client.call_tool("read_file", {"path": "a"}))
+    assert (whole["content"], whole["next_line"], whole["truncated"]) == ("before\n", 2, False)
+    cut = structured(await client.call_tool("read_file", {"path": "a", "start_line": 2}))
+    assert cut["truncated"]
+    assert cut["next_line"] == 3
+    assert cut["content"].startswith("begin")
+    assert cut["content"].endswith("end\n")
+    assert "characters left out of line 2; to see them, cut the line with run_command" in cut["content"]
+    assert len(cut["content"]) < bounds.MAX_TEXT + 200
+    last = structured(await client.call_tool("read_file", {"path": "a", "start_line": 3}))
+    assert (last["content"], last["next_line"], last["truncated"]) == ("after\n", None, False)
 
 
 async def test_binary_content_goes_both_ways_as_base64(client: Client) -> None:
@@ -121,9 +147,14 @@ async def test_binary_content_goes_both_ways_as_base64(client: Client) -> None:
     assert (answer["encoding"], answer["content"]) == ("base64", data)
 
 
-async def test_what_is_not_base64_is_refused_with_the_fix(client: Client) -> None:
-    arguments = {"path": "a", "content": "%%%", "encoding": "base64"}
-    assert "Fix: " in failure(await client.call_tool("write_file", arguments))
+@pytest.mark.parametrize("content", ["%%%", "YQ", "ä" * 4], ids=["alphabet", "padding", "not ASCII"])
+async def test_what_is_not_base64_is_refused_with_the_fix(
+    client: Client, fake: FakeBackend, content: str
+) -> None:
+    arguments = {"path": "a", "content": content, "encoding": "base64"}
+    text = failure(await client.call_tool("write_file", arguments))
+    assert "[SBX_E1000] content is not base64\nFix: encode it" in text
+    assert not fake.calls
 
 
 async def test_a_picture_is_attached(client: Client) -> None:
@@ -151,12 +182,17 @@ async def test_a_large_binary_file_is_refused_with_the_fix(client: Client) -> No
     assert "Fix: " in failure(await client.call_tool("read_file", {"path": "a.bin"}))
 
 
-async def test_a_huge_file_is_not_even_read(client: Client, fake: FakeBackend) -> None:
-    command = {"command": f"head -c {bounds.MAX_FILE_BYTES + 1} /dev/zero > huge"}
-    structured(await client.call_tool("run_command", command))
-    before = len(fake.calls)
-    assert "Fix: " in failure(await client.call_tool("read_file", {"path": "huge"}))
-    assert len(fake.calls) == before + 1
+@pytest.mark.parametrize("path", ["huge", "link", "chain"])
+async def test_a_huge_file_is_refused_behind_links_too(client: Client, path: str) -> None:
+    command = f"head -c {bounds.MAX_FILE_BYTES + 1} /dev/zero > huge; ln -s huge link; ln -s link chain"
+    structured(await client.call_tool("run_command", {"command": command}))
+    text = failure(await client.call_tool("read_file", {"path": path}))
+    assert f"is larger than {bounds.MAX_FILE_BYTES} bytes\nFix: find, cut or summarize" in text
+
+
+async def test_a_file_is_read_through_a_link(client: Client) -> None:
+    await client.call_tool("run_command", {"command": "echo text > a; ln -s a link"})
+    assert structured(await client.call_tool("read_file", {"path": "link"}))["content"] == "text\n"
 
 
 async def test_a_directory_is_listed_up_to_a_bound(client: Client) -> None:
@@ -165,6 +201,16 @@ async def test_a_directory_is_listed_up_to_a_bound(client: Client) -> None:
     assert len(answer["entries"]) == bounds.MAX_ENTRIES
     assert answer["total"] == bounds.MAX_ENTRIES + 5
     assert answer["entries"][0] == {"name": "1", "is_dir": False, "size": 0}
+
+
+async def test_a_listing_that_takes_too_long_is_an_error_with_the_fix(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.call_tool("run_command", {"command": "touch a"})
+    monkeypatch.setattr("sandboxio.mcp.tools.LISTING_SECONDS", 0.0)
+    text = failure(await client.call_tool("list_files"))
+    assert "[SBX_E1700] listing '.' took more than 0 s" in text
+    assert "Fix: count or match them with run_command" in text
 
 
 async def test_sandbox_info_tells_the_limits(client: Client, fake: FakeBackend) -> None:
@@ -229,10 +275,42 @@ async def test_a_timeout_tells_what_there_was_until_then(client: Client) -> None
     assert "stdout until then:\nearly\n" in text
 
 
-async def test_a_run_that_would_outlive_its_sandbox_is_a_timeout(client: Client, fake: FakeBackend) -> None:
-    arguments = {"command": "sleep 4000", "timeout_seconds": 5000}
-    assert "[SBX_E1302]" in failure(await client.call_tool("run_command", arguments))
+async def test_a_run_that_would_outlive_its_sandbox_is_a_timeout_that_says_so(
+    client: Client, fake: FakeBackend
+) -> None:
+    arguments = {"command": "echo early; sleep 4000", "timeout_seconds": 5000}
+    text = failure(await client.call_tool("run_command", arguments))
+    assert "[SBX_E1302]" in text
+    assert "5000 s given, because the lifetime of its sandbox had only" in text
+    assert "timeout_seconds" not in text
+    assert "stdout until then:\nearly\n" in text
     assert fake.sandboxes
+
+
+NAMELESS = "a\udcff"  # what a file is called whose name is b"a\xff"
+
+
+async def test_a_name_that_is_no_utf_8_can_be_sent(client: Client, fake: FakeBackend) -> None:
+    await client.call_tool("sandbox_info")
+    fake.sandboxes[0].tree.make_folder(f"/work/{NAMELESS}")
+    result = await client.call_tool("list_files")
+    assert [entry["name"] for entry in structured(result)["entries"]] == ["a\ufffd"]
+    assert result.model_dump_json()
+
+
+async def test_an_error_about_such_a_name_can_be_sent(client: Client, fake: FakeBackend) -> None:
+    partial = ExecResult(-1, NAMELESS, NAMELESS)
+    fake.on_run("odd", raises=ExecutionTimeout(NAMELESS, partial=partial))
+    text = failure(await client.call_tool("run_command", {"command": "odd"}))
+    assert "stdout until then:\na\ufffd\n" in text
+    assert text.encode()
+
+
+async def test_credentials_of_the_host_are_redacted_quoted_and_escaped_too() -> None:
+    redaction = Redaction(['it\'s\na "key"', None, ""])
+    for shown in ('it\'s\na "key"', repr('it\'s\na "key"'), json.dumps('it\'s\na "key"')):
+        assert "key" not in redaction.text(f"refused: {shown}")
+    assert redaction.text("") == ""
 
 
 async def test_credentials_of_the_host_are_redacted(client: Client, fake: FakeBackend) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from sandboxio.adapter.provision import Translated, attach, provision
-from sandboxio.adapter.redaction import Redactor
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.diagnosis import Check
 from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
 from sandboxio.network import NetworkPolicy
+from sandboxio.redaction import Redactor
 from sandboxio_docker import managed
 from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.diagnosis import examine

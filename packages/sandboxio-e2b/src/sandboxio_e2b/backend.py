@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from sandboxio.adapter.provision import Translated, attach, provision
-from sandboxio.adapter.redaction import redactor_for
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.diagnosis import Check
 from sandboxio.models import Capability, IsolationTier, ManagedSandbox, Resources
 from sandboxio.network import NetworkPolicy
+from sandboxio.redaction import redactor_for
 from sandboxio_e2b import managed
 from sandboxio_e2b.config import E2BConfig
 from sandboxio_e2b.diagnosis import examine

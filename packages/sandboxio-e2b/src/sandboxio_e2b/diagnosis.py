@@ -8,9 +8,9 @@ from importlib.metadata import version
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.provision import Translated
-from sandboxio.adapter.redaction import redactor_for
 from sandboxio.diagnosis import Check
 from sandboxio.errors import SandboxError
+from sandboxio.redaction import redactor_for
 from sandboxio_e2b import managed
 from sandboxio_e2b.errors import API_KEY_VARIABLE, translate
 from sandboxio_e2b.provisioner import E2BProvisioner

@@ -31,9 +31,9 @@ def redactor_for(backend: str, secrets: Mapping[str, str] | None = None) -> Reda
     Example: `redactor_for("e2b").text(answer)`
     """
     known = KNOWN_BACKENDS.get(backend)
-    held = {name: os.environ.get(name, "").strip() for name in (known.credentials if known else ())}
-    credentials = {name: value for name, value in held.items() if len(value) >= _LEAST_CREDENTIAL}
-    return Redactor({**credentials, **(secrets or {})})
+    held = [os.environ.get(name, "").strip() for name in (known.credentials if known else ())]
+    credentials = [value for value in held if len(value) >= _LEAST_CREDENTIAL]
+    return Redactor([*credentials, *(secrets or {}).values()])
 
 
 class RedactedError(Exception):
@@ -41,15 +41,18 @@ class RedactedError(Exception):
 
 
 class Redactor:
-    """Replaces every known secret value by a mask, also where it stands quoted or escaped.
+    """Replaces every known secret by a mask, also where it stands quoted, escaped or put into one line.
 
-    Example: `Redactor({"TOKEN": "s3cr3t"}).text("got s3cr3t")` is `"got [redacted]"`.
+    Args:
+        secrets: The values; empty ones count for nothing.
+
+    Example: `Redactor(["s3cr3t"]).text("got s3cr3t")` is `"got [redacted]"`.
     """
 
     __slots__ = ("_pattern",)
 
-    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
-        forms = {form for value in (secrets or {}).values() if value for form in _forms(value)}
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets for form in _forms(secret) if form}
         longest_first = sorted(forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
@@ -124,7 +127,14 @@ def _is_group(exc: BaseException) -> bool:
     return isinstance(exc, BaseExceptionGroup)
 
 
-def _forms(value: str) -> Iterable[str]:
-    """A value as it stands in text, in a Python literal and in JSON."""
-    quoted = json.dumps(value)
-    return (value, repr(value)[1:-1], quoted[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+def _forms(secret: str) -> Iterable[str]:
+    """A secret as it is, as the one line of an error has it, in a Python literal, and in JSON."""
+    yield secret
+    in_one_line = " ".join(secret.split())
+    yield in_one_line
+    yield "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in in_one_line)
+    literal = repr(secret)[1:-1]
+    yield literal
+    yield literal.replace("'", "\\'")  # as within a text that has both kinds of quotes
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
