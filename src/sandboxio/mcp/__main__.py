@@ -1,7 +1,8 @@
 """`python -m sandboxio.mcp`."""
 
-import sys
+import os
 
 from sandboxio.mcp import main
 
-sys.exit(main())
+# A thread of a provider's SDK that calls in while the interpreter goes down would abort it.
+os._exit(main())

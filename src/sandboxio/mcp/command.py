@@ -49,7 +49,10 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: Options, wire: Wire | None) -> int:
-    _require_sdk()
+    missing = _missing_sdk()
+    if missing is not None:
+        _say(str(missing))
+        return FAILURE
     import anyio
 
     from sandboxio.mcp.errors import Redaction
@@ -77,16 +80,17 @@ def _serve(options: Options, wire: Wire | None) -> int:
     return SIGNALLED + signals.first if signals.first else OK
 
 
-def _require_sdk() -> None:
+def _missing_sdk() -> ConfigurationError | None:
     try:
         import_module("mcp.server.mcpserver")
     except ModuleNotFoundError as exc:
         if (exc.name or "").partition(".")[0] != SDK:
             raise
-        raise BackendNotInstalled(
+        return ConfigurationError(
             "the MCP server needs version 2 of the MCP SDK, which is not installed",
             hint=install_command("mcp"),
-        ) from exc
+        )
+    return None
 
 
 def _say(text: str) -> None:
