@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,22 @@ def test_a_configuration_that_may_say_more_is_left_to_the_sdk(no_settings: Path,
 def test_the_sdk_gets_the_address_back() -> None:
     assert Address("tcp", "::1", 2375).sdk_arguments() == {"base_url": "tcp://[::1]:2375"}
     assert Address("ssh", "h", 22, user="me").sdk_arguments()["use_ssh_client"] is True
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://user:s3cr3tpw@127.0.0.1:1",
+        "tcp://user:s3cr3tpw@127.0.0.1:x",
+        "tcp://user:s3cr3tpw@127.0.0.1:99999",
+        "odd://user:s3cr3tpw@127.0.0.1:1",
+        "ssh://user:s3cr3tpw@127.0.0.1",
+    ],
+)
+def test_a_password_in_an_address_shows_nowhere(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", address)
+    try:
+        shown = repr(resolve_address())
+    except ConfigurationError as exc:
+        shown = "".join(traceback.format_exception(exc))
+    assert "s3cr3tpw" not in shown

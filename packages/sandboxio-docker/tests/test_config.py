@@ -66,3 +66,9 @@ def test_a_dsn_loosens_nothing(name: str) -> None:
 def test_a_cap_that_is_no_number_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="pids_limit"):
         DockerConfig.from_dsn(None, {"pids_limit": "many"})
+
+
+def test_a_password_in_the_engines_address_is_not_shown() -> None:
+    config = DockerConfig(base_url="tcp://user:s3cr3tpw@127.0.0.1:1")
+    assert repr(config) == "DockerConfig(base_url='tcp://127.0.0.1:1')"
+    assert "ssh://me@build" in repr(DockerConfig(base_url="ssh://me@build"))

@@ -6,13 +6,11 @@ import json
 import os
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from docker_suite.fake_engine import fake_engine
 
 from sandboxio.errors import ConnectError
 from sandboxio_docker import DockerBackend, DockerConfig
@@ -22,42 +20,6 @@ from sandboxio_docker.errors import EngineError, EngineTimeout, EngineUnreachabl
 from sandboxio_docker.npipe import bridge
 from sandboxio_docker.stream import SocketStream, send_all
 from sandboxio_docker.transport import Transport
-
-PONG = b"HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: 0\r\n\r\n"
-
-
-@contextmanager
-def fake_engine(path: Path, answer: Callable[[socket.socket], None]) -> Iterator[Address]:
-    """An engine on a unix socket that answers pings, and every other request with `answer`."""
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(str(path))
-    server.listen()
-    open_connections: list[socket.socket] = []
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            open_connections.append(connection)
-            request = connection.recv(65536)
-            if b"_ping" in request:
-                connection.sendall(PONG)
-                connection.close()
-            else:
-                answer(connection)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield Address("unix", str(path))
-    finally:
-        server.shutdown(socket.SHUT_RDWR)
-        server.close()
-        thread.join()
-        for connection in open_connections:
-            connection.close()
 
 
 async def test_an_engine_that_hangs_is_an_error_and_no_hang(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import h11
 import pytest
 
 from sandboxio.errors import AuthError, ConnectError, RateLimitError, SandboxError, SandboxGone
-from sandboxio_docker.errors import EngineError, EngineTimeout, EngineUnreachable, translate
+from sandboxio_docker.errors import EngineError, EngineTimeout, EngineUnreachable, UnexpectedAnswer, translate
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,7 @@ from sandboxio_docker.errors import EngineError, EngineTimeout, EngineUnreachabl
         (EngineError(403, "authorization denied by plugin"), AuthError),
         (EngineError(429, "too many requests"), RateLimitError),
         (EngineTimeout("GET /info", 60), ConnectError),
+        (UnexpectedAnswer("the answer is no object"), ConnectError),
         (ssl.SSLError(1, "bad certificate"), ConnectError),
         (h11.RemoteProtocolError("illegal status line"), ConnectError),
         (ConnectionResetError(errno.ECONNRESET, "reset"), ConnectError),

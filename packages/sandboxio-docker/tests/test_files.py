@@ -123,6 +123,29 @@ async def test_a_refused_rename_names_the_side_that_is_to_blame(create: SandboxF
     assert await sandbox.files.read("file") == b"x"
 
 
+@both_images
+async def test_a_file_that_is_renamed_to_itself_stays(create: SandboxFactory, image: str) -> None:
+    sandbox = await create(template=image)
+    await sandbox.files.mkdir("folder")
+    await sandbox.run("echo x >file; ln -s /nowhere dangling; ln -s . here; ln file second; ln -s file link")
+    for source, target in (
+        ("file", "file"),
+        ("file", "./folder/../file"),
+        ("file", "here/file"),
+        ("dangling", "dangling"),
+        ("link", "link"),
+        ("folder", "folder"),
+    ):
+        await sandbox.files.rename(source, target)
+    names = [entry.name for entry in await sandbox.files.ls(".")]
+    assert names == ["dangling", "file", "folder", "here", "link", "second"]
+    assert await sandbox.files.read("file") == await sandbox.files.read("link") == b"x\n"
+    await sandbox.files.rename("link", "moved")
+    assert (await sandbox.run("readlink moved")).stdout == "file\n"
+    with pytest.raises(PathNotFound):
+        await sandbox.files.rename("nothing", "nothing")
+
+
 def blamed(error: FileSystemError) -> str:
     """The path that its message names first."""
     return error.message.split("'")[1]

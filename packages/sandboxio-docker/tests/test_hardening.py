@@ -13,6 +13,7 @@ from sandboxio.models import Resources
 from sandboxio.network import NetworkPolicy
 from sandboxio_docker.budget import MIB, plan_budget
 from sandboxio_docker.config import DockerConfig
+from sandboxio_docker.environment import stored
 from sandboxio_docker.hardening import Plan, container_body
 from sandboxio_docker.user import User
 
@@ -67,7 +68,13 @@ def test_the_defaults_confine() -> None:
 
 def test_secrets_are_nowhere_in_it() -> None:
     assert "hush" not in str(body())
-    assert "A=b" in body()["Env"]
+
+
+def test_the_first_process_gets_no_variable_of_the_caller() -> None:
+    request = replace(REQUEST, env={"PATH": "/nowhere", "LD_PRELOAD": "/work/x.so"})
+    entries = body(request)["Env"]
+    assert not [entry for entry in entries if entry.startswith(("PATH=", "LD_"))]
+    assert stored(entries) == request.env
 
 
 def test_the_lifetime_is_the_first_process() -> None:
@@ -99,6 +106,7 @@ def test_what_is_loosened_is_loosened_and_labelled() -> None:
     assert loosened["HostConfig"]["CapAdd"] == ["NET_RAW"]
     assert loosened["HostConfig"]["SecurityOpt"] == ["seccomp={}"]
     assert "read_only_root=False" in loosened["Labels"]["sandboxio.loosened"]
+    assert body()["Labels"]["sandboxio.loosened"] == ""  # an image made from a loosened one brings its own
 
 
 def test_disk_lies_inside_the_memory_by_default() -> None:

@@ -24,9 +24,9 @@ MOMENTS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0
 async def leftovers() -> int:
     engine = Engine(Transport(resolve_address()))
     filters = json.dumps({"label": [f"sandboxio.process={reaper().process_id}"]})
-    containers = await engine.get("/containers/json", all="1", filters=filters)
+    containers = await engine.get_list("/containers/json", all="1", filters=filters)
     volumes = await engine.get("/volumes", filters=filters)
-    return len(containers) + len(volumes["Volumes"] or ())
+    return len(containers) + len(volumes.objects("Volumes"))
 
 
 async def test_nothing_is_left_of_a_creation_that_takes_too_long() -> None:

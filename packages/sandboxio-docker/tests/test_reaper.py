@@ -72,6 +72,30 @@ def test_a_killed_process_leaves_only_what_it_detached(how: str) -> None:
             subprocess.run(["docker", "rm", "-fv", kept], capture_output=True, check=False)
 
 
+@pytest.mark.docker
+def test_what_a_user_made_of_a_snapshot_survives_the_one_who_made_the_sandbox() -> None:
+    command = [sys.executable, "-c", CREATE, f"{os.getpid()}-snapshot", "process"]
+    theirs = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        assert child.stdout is not None
+        kept, lost = child.stdout.readline().split()
+        try:
+            image = docker("commit", lost)
+            theirs = docker("run", "-d", "--network", "none", "--entrypoint", "sleep", image, "300")
+            child.kill()
+            child.wait(20)
+            until(lambda: not alive(lost))
+            assert alive(theirs)
+        finally:
+            subprocess.run(["docker", "rm", "-fv", kept, theirs], capture_output=True, check=False)
+            docker("rmi", "-f", image)
+
+
+def docker(*arguments: str) -> str:
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 @pytest.fixture
 def helper() -> Reaper:
     return Reaper()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from sandboxio.errors import ConfigurationError, CreationError
 from sandboxio.models import IsolationTier
+from sandboxio_docker.answer import Answer, answered_object
 from sandboxio_docker.runtime import EngineFacts, parse_time, read_facts
 
 INFO: dict[str, Any] = {
@@ -30,9 +32,9 @@ class Answering:
     def __init__(self, **changes: Any) -> None:
         self.info = {**INFO, **changes}
 
-    async def get(self, path: str) -> Any:
+    async def get(self, path: str) -> Answer:
         assert path == "/info"
-        return self.info
+        return answered_object(json.dumps(self.info).encode())
 
 
 async def facts(**changes: Any) -> EngineFacts:

@@ -168,7 +168,8 @@ def test_errors_are_of_the_kinds_that_are_caught() -> None:
 
 
 def test_a_container_has_what_the_reaper_reads() -> None:
-    container = Container({"Id": "1f", "Config": {"Labels": {"sandboxio.creation": "c"}}})
+    container = Container({"Id": "1f", "Name": "/n", "Config": {"Labels": {"sandboxio.creation": "c"}}})
+    assert container.name == "n"
     assert container.labels == {"sandboxio.creation": "c"}
     assert {"force", "v"} <= set(inspect.signature(docker.APIClient.remove_container).parameters)
     assert callable(container.remove)

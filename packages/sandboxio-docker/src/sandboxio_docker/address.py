@@ -141,7 +141,7 @@ def _ask_sdk(environment: dict[str, str]) -> Address:
             f"the address of the Docker engine cannot be resolved: {exc}",
             hint="correct DOCKER_HOST (unix://…, tcp://host:port, ssh://user@host), DOCKER_CERT_PATH or "
             "DOCKER_CONTEXT; `docker context ls` shows what there is",
-        ) from exc
+        ) from None  # its text may hold a password, which a traceback would show
     return _parsed(host, _files(config) if config else None)
 
 

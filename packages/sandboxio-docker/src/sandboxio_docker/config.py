@@ -14,6 +14,7 @@ __all__ = ["DockerConfig"]
 
 _CAPABILITY: Final = re.compile(r"[A-Z][A-Z_]*", re.ASCII)
 _USER: Final = re.compile(r"[0-9]{1,10}(?::[0-9]{1,10})?", re.ASCII)
+_URL_PASSWORD: Final = re.compile(r"(?<=://)[^/?#\s:]*:[^/?#\s]*@")
 _HIGHEST_PIDS: Final = 4_000_000
 
 
@@ -77,7 +78,7 @@ class DockerConfig:
 
     def __repr__(self) -> str:
         shown = [
-            f"{item.name}={value!r}"
+            f"{item.name}={_without_password(value)!r}"
             for item in fields(self)
             if item.name not in ("seccomp", "audit") and (value := getattr(self, item.name)) != item.default
         ]
@@ -131,3 +132,7 @@ class DockerConfig:
 
 def _bad(what: str, fix: str) -> ConfigurationError:
     return ConfigurationError(f"DockerConfig: {what}", hint=fix)
+
+
+def _without_password(value: object) -> object:
+    return _URL_PASSWORD.sub("", value) if isinstance(value, str) else value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
 
 from sandboxio.errors import ConnectError
+from sandboxio_docker.answer import Answer as EngineAnswer
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError
 from sandboxio_docker.multiplex import FrameReader
@@ -79,29 +80,30 @@ class Container:
         self.engine = engine
         self.id = id
 
-    async def inspect(self) -> dict[str, Any]:
+    async def inspect(self) -> EngineAnswer:
         """The engine's description of the container."""
-        answer: dict[str, Any] = await self.engine.get(f"/containers/{self.id}/json")
-        return answer
+        return await self.engine.get(f"/containers/{self.id}/json")
 
     async def running(self) -> bool:
         """Whether it runs."""
         try:
-            return bool((await self.inspect())["State"]["Running"])
+            return bool((await self.inspect()).part("State")["Running"])
         except EngineError as exc:
             if gone(exc):
                 return False
             raise
 
-    async def remove(self) -> None:
-        """End it and remove it with its volumes. One that is gone is success."""
+    async def remove(self) -> bool:
+        """End it and remove it with its volumes, and return whether it was still there."""
         try:
             await self.engine.request("DELETE", f"/containers/{self.id}", query={"force": "1", "v": "1"})
         except EngineError as exc:
             if not gone(exc):
                 raise
-            if "already in progress" in exc.message:
-                await self._until_removed()
+            if "already in progress" not in exc.message:
+                return False
+            await self._until_removed()
+        return True
 
     async def put_archive(self, folder: str, archive: AsyncIterator[bytes], size: int) -> None:
         """Have the engine unpack a tar archive of `size` bytes, as root, into a folder."""
@@ -127,18 +129,27 @@ class Container:
         command: Sequence[str],
         *,
         env: Mapping[str, str] | None = None,
+        without: Iterable[str] = (),
         cwd: str | None = None,
         stdin: bool = False,
     ) -> str:
-        """Prepare an execution and return its id; nothing runs yet."""
+        """Prepare an execution and return its id; nothing runs yet.
+
+        Args:
+            command: The program and its arguments.
+            env: Variables beside the container's own.
+            without: Variables of the container that it does not get.
+            cwd: The working folder.
+            stdin: Whether it is fed.
+        """
         body: dict[str, Any] = {
             "Cmd": list(command),
             "AttachStdin": stdin,
             "AttachStdout": True,
             "AttachStderr": True,
         }
-        if env:
-            body["Env"] = [f"{name}={value}" for name, value in env.items()]
+        # An entry that is a name alone takes the variable away.
+        body["Env"] = [*without, *(f"{name}={value}" for name, value in (env or {}).items())]
         if cwd is not None:
             body["WorkingDir"] = cwd
         answer = await self.engine.post(f"/containers/{self.id}/exec", body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from sandboxio.adapter.driver import CodePort, FilePort, ProcessPort
@@ -12,6 +13,7 @@ from sandboxio_docker.container import Container
 from sandboxio_docker.errors import translate
 from sandboxio_docker.files import DockerFiles
 from sandboxio_docker.hardening import HOME
+from sandboxio_docker.managed import remove_sandbox
 from sandboxio_docker.oom import OomWatch
 from sandboxio_docker.process import DockerProcesses
 from sandboxio_docker.reaper import reaper
@@ -47,6 +49,7 @@ class DockerDriver:
         limits: The caps in force.
         pids_limit: The cap on processes.
         user: Who runs in it.
+        env: The caller's variables.
         has_shell: Whether it has a shell; without one there are no files and no text commands.
         tier: What isolates it: under gVisor the kernel keeps no execution's number, and the engine's
             archive API does not reach what the sandbox sees.
@@ -63,6 +66,7 @@ class DockerDriver:
         limits: Resources,
         pids_limit: int,
         user: User,
+        env: Mapping[str, str],
         has_shell: bool,
         tier: IsolationTier,
     ) -> None:
@@ -81,6 +85,7 @@ class DockerDriver:
             oom,
             pids_limit=pids_limit,
             has_shell=has_shell,
+            env=env,
             numbered=on_hosts_kernel,
             key=creation_id,
             destroy=self.destroy,
@@ -144,7 +149,7 @@ class DockerDriver:
     async def destroy(self) -> None:
         """Remove the container and its volumes."""
         self._processes.abort()
-        await self._container.remove()
+        await remove_sandbox(self._container, self._creation_id)
         self._oom.close()
         await self._threads.run(reaper().drop, self._creation_id)
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from sandboxio_docker.errors import EngineError
+from sandboxio_docker.answer import Answer, answered_list, answered_object
+from sandboxio_docker.errors import UnexpectedAnswer
 from sandboxio_docker.exchange import Exchange, Head
 from sandboxio_docker.stream import ByteStream
 from sandboxio_docker.transport import Transport
@@ -32,16 +33,13 @@ class Reply:
     head: Head
     body: bytes
 
-    def json(self) -> Any:
-        """The body's JSON, or `None` when it is empty.
+    def json(self) -> Answer:
+        """The object in the body.
 
         Raises:
-            EngineError: It is no JSON.
+            UnexpectedAnswer: There is none.
         """
-        try:
-            return json.loads(self.body) if self.body else None
-        except ValueError as exc:
-            raise EngineError(502, "the engine's answer is not JSON") from exc
+        return answered_object(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class Engine:
             try:
                 found = (int(major), int(minor))
             except ValueError as exc:
-                raise EngineError(502, "the engine names no API version") from exc
+                raise UnexpectedAnswer("it names no API version") from exc
             self._version = min(found, NEWEST_API)
         return self._version
 
@@ -119,14 +117,18 @@ class Engine:
         target = await self._target(path, query)
         return await self._exchange_once(method, target, headers, data, timeout)
 
-    async def get(self, path: str, /, **query: str) -> Any:
-        """The JSON at `path`. Errors are those of `request`."""
+    async def get(self, path: str, /, **query: str) -> Answer:
+        """The object at `path`. Errors are those of `request`, and `UnexpectedAnswer`."""
         return (await self.request("GET", path, query=query)).json()
+
+    async def get_list(self, path: str, /, **query: str) -> list[Answer]:
+        """The list of objects at `path`. Errors are those of `get`."""
+        return answered_list((await self.request("GET", path, query=query)).body)
 
     async def post(
         self, path: str, body: Any = None, /, *, timeout: float = DEFAULT_TIMEOUT, **query: str
-    ) -> Any:
-        """Post JSON and return the answer's. Errors are those of `request`."""
+    ) -> Answer:
+        """Post JSON and return the object that is answered. Errors are those of `get`."""
         return (await self.request("POST", path, query=query, body=body, timeout=timeout)).json()
 
     @asynccontextmanager
@@ -173,9 +175,7 @@ class Engine:
             await exchange.end_request()
             head = await exchange.head()
             if head.status != 101:
-                raise EngineError(
-                    502, f"the engine answered {head.status} instead of handing over the streams"
-                )
+                raise UnexpectedAnswer(f"it answered {head.status} instead of handing over the streams")
             return Hijacked(exchange.stream, exchange.leftover())
         except BaseException:
             exchange.close()

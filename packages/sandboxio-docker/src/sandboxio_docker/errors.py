@@ -16,7 +16,7 @@ from sandboxio.errors import (
     SandboxGone,
 )
 
-__all__ = ["EngineError", "EngineTimeout", "EngineUnreachable", "translate"]
+__all__ = ["EngineError", "EngineTimeout", "EngineUnreachable", "UnexpectedAnswer", "translate"]
 
 _MESSAGE_LIMIT: Final = 2000
 
@@ -34,6 +34,13 @@ class EngineError(Exception):
         super().__init__(f"{message} (HTTP {status})")
         self.status = status
         self.message = message
+
+
+class UnexpectedAnswer(EngineError):
+    """What came is not what a Docker engine answers."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(502, message)
 
 
 class EngineUnreachable(Exception):
@@ -83,6 +90,11 @@ def translate(exc: Exception) -> SandboxError | None:
 
     Example: `translate(EngineError(404, "No such container: 1f"))` is a `SandboxGone`.
     """
+    if isinstance(exc, UnexpectedAnswer):
+        return ConnectError(
+            f"what answers is no Docker engine that can be understood: {exc.message}",
+            hint="check DOCKER_HOST and the docker context: `docker version` must show a server there",
+        )
     if isinstance(exc, EngineError):
         return _engine_answer(exc)
     if isinstance(exc, EngineUnreachable):

@@ -9,13 +9,14 @@ from typing import Any, Final
 import anyio
 import h11
 
-from sandboxio_docker.errors import EngineError, EngineTimeout
+from sandboxio_docker.errors import EngineError, EngineTimeout, UnexpectedAnswer
 from sandboxio_docker.stream import ByteStream, send_all
 
 __all__ = ["Exchange", "Head"]
 
 _HEAD_LIMIT: Final = 128 * 1024
 _ERROR_LIMIT: Final = 64 * 1024
+_HTTP_REDIRECT: Final = 300
 _HTTP_ERROR: Final = 400
 
 
@@ -79,6 +80,8 @@ class Exchange:
             raise EngineTimeout(self._doing, self._timeout) from exc
         if head.status >= _HTTP_ERROR:
             raise EngineError(head.status, await self._error_text())
+        if head.status >= _HTTP_REDIRECT:
+            raise UnexpectedAnswer(f"it answers {self._doing} with the status {head.status}")
         return head
 
     async def piece(self) -> bytes | None:
@@ -100,7 +103,7 @@ class Exchange:
                 while (piece := await self.piece()) is not None:
                     size += len(piece)
                     if size > limit:
-                        raise EngineError(502, f"the answer to {self._doing} is larger than {limit} bytes")
+                        raise UnexpectedAnswer(f"the answer to {self._doing} is larger than {limit} bytes")
                     pieces.append(piece)
         except TimeoutError as exc:
             raise EngineTimeout(self._doing, self._timeout) from exc

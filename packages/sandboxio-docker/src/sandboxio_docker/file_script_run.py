@@ -8,11 +8,12 @@ from typing import Self
 
 import anyio
 
-from sandboxio.adapter.driver import ProcessHandle, ProcessPort, ProcessSpec
+from sandboxio.adapter.driver import ProcessHandle, ProcessSpec
 from sandboxio.errors import ConnectError, FileSystemError
 from sandboxio.models import OutputChunk
 from sandboxio_docker.file_errors import file_error
 from sandboxio_docker.file_scripts import OF_TARGET
+from sandboxio_docker.process import DockerProcesses
 
 __all__ = ["ScriptRun"]
 
@@ -38,7 +39,7 @@ class ScriptRun:
     @classmethod
     async def start(
         cls,
-        processes: ProcessPort,
+        processes: DockerProcesses,
         command: Sequence[str],
         paths: Sequence[str],
         disk_mb: int | None,
@@ -47,7 +48,7 @@ class ScriptRun:
     ) -> Self:
         """Start `command`, which is about the first of `paths`, or about both."""
         spec = ProcessSpec(tuple(command), {"LC_ALL": "C"}, "/", feed, _FILE_TIMEOUT)
-        return cls(await processes.start(spec), paths, disk_mb)
+        return cls(await processes.start_own(spec), paths, disk_mb)
 
     async def line(self) -> str | None:
         """The first line of its output without the newline, or `None` when there is none."""

@@ -177,6 +177,7 @@ exec rm -rf -- "$1"
 
 RENAME: Final = r"""
 [ -e "$1" ] || [ -L "$1" ] || exit 80
+[ "$1" = "$2" ] && exit
 [ -d "$2" ] && exit 86
 if [ -d "$1" ] && ! [ -L "$1" ]; then
     [ -e "$2" ] || [ -L "$2" ] && exit 87
@@ -184,13 +185,16 @@ fi
 mv -f -- "$1" "$2" && exit
 code=$?
 [ $code = 1 ] || exit $code
+[ "$1" -ef "$2" ] && ! [ -L "$1" ] && exit
 [ -d "${2%/*}/" ] || exit 88
 [ -w "${1%/*}/" ] || exit 1
 [ -L "$1" ] || [ -r "$1" ] || exit 1
 [ -d "$1" ] && ! [ -w "$1" ] && exit 1
 exit 88
 """
-"""What `mv` refuses is about the target unless the source is what its user may not move."""
+"""A file that is at its target already is moved, by any of its names, as `rename(2)` has it.
+
+What `mv` refuses is about the target unless the source is what its user may not move."""
 
 
 def decoding(script: str, count: int) -> str:

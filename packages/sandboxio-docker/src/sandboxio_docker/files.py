@@ -24,7 +24,7 @@ import anyio
 import anyio.lowlevel
 import h11
 
-from sandboxio.adapter.driver import ProcessPort, ReadStream, TreeStream
+from sandboxio.adapter.driver import ReadStream, TreeStream
 from sandboxio.adapter.tar import END, file_header, padding
 from sandboxio.models import FileInfo
 from sandboxio_docker import file_scripts as scripts
@@ -33,6 +33,7 @@ from sandboxio_docker.errors import EngineError
 from sandboxio_docker.file_errors import file_error
 from sandboxio_docker.file_script_run import ScriptRun
 from sandboxio_docker.hardening import HOME
+from sandboxio_docker.process import DockerProcesses
 from sandboxio_docker.user import User
 
 __all__ = ["DockerFiles"]
@@ -71,7 +72,7 @@ class DockerFiles:
     """
 
     def __init__(
-        self, processes: ProcessPort, user: User, disk_mb: int | None, bulk: Container | None = None
+        self, processes: DockerProcesses, user: User, disk_mb: int | None, bulk: Container | None = None
     ) -> None:
         self._processes = processes
         self._user = user

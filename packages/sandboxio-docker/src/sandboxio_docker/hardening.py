@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sandboxio.adapter.provision import LABEL_CREATION, LABEL_MANAGED, CreateRequest
+from sandboxio.adapter.provision import CreateRequest
 from sandboxio_docker.budget import Budget
 from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.container import SHELL
+from sandboxio_docker.environment import stored_form
+from sandboxio_docker.labels import (
+    LABEL_DISK,
+    LABEL_LIFETIME,
+    LABEL_LOOSENED,
+    LABEL_MEMORY,
+    LABEL_METADATA,
+    LABEL_PROCESS,
+)
 from sandboxio_docker.user import User
 
 __all__ = [
     "HOME",
-    "LABEL_DISK",
-    "LABEL_LIFETIME",
-    "LABEL_MEMORY",
-    "LABEL_METADATA",
-    "LABEL_PROCESS",
     "Plan",
     "container_body",
 ]
 
 HOME: Final = "/work"
-LABEL_PROCESS: Final = "sandboxio.process"
-LABEL_LIFETIME: Final = "sandboxio.lifetime"
-LABEL_METADATA: Final = "sandboxio.metadata"
-LABEL_MEMORY: Final = "sandboxio.memory_mb"
-LABEL_DISK: Final = "sandboxio.disk_mb"
-LABEL_LOOSENED: Final = "sandboxio.loosened"
 
 _BYTES_PER_INODE: Final = 4096
 _FEWEST_INODES: Final = 1024
@@ -80,37 +79,38 @@ def container_body(
         shell: Whether the image is believed to have a shell.
     """
     seconds = str(math.ceil(request.timeout))
+    labels = _labels(request, config, plan)
     return {
         "Image": plan.image,
         "Entrypoint": [SHELL, "-c", SLEEPER, "sh", seconds] if shell else ["sleep", seconds],
         "Cmd": [],
         "User": str(plan.user),
         "WorkingDir": HOME,
-        "Env": [f"{name}={value}" for name, value in {"HOME": HOME, **request.env}.items()],
-        "Labels": _labels(request, config, plan),
+        "Env": [f"HOME={HOME}", *stored_form(request.env)],
+        "Labels": labels,
         "Healthcheck": {"Test": ["NONE"]},
         "NetworkDisabled": request.network.egress != "allow",
         "StopTimeout": 0,
-        "HostConfig": _host_config(request, config, plan),
+        "HostConfig": _host_config(request, config, plan, labels),
     }
 
 
 def _labels(request: CreateRequest, config: DockerConfig, plan: Plan) -> dict[str, str]:
     limits = plan.budget.limits
-    labels = {
+    return {
         **request.labels,
         LABEL_PROCESS: plan.process,
         LABEL_LIFETIME: f"{request.timeout:g}",
         LABEL_METADATA: json.dumps(sorted(request.metadata)),
         LABEL_MEMORY: str(limits.memory_mb),
         LABEL_DISK: str(limits.disk_mb),
+        LABEL_LOOSENED: " ".join(config.loosened),
     }
-    if config.loosened:
-        labels[LABEL_LOOSENED] = " ".join(config.loosened)
-    return labels
 
 
-def _host_config(request: CreateRequest, config: DockerConfig, plan: Plan) -> dict[str, Any]:
+def _host_config(
+    request: CreateRequest, config: DockerConfig, plan: Plan, labels: Mapping[str, str]
+) -> dict[str, Any]:
     budget = plan.budget
     security = ["no-new-privileges"] if config.no_new_privileges else []
     if config.seccomp is not None:
@@ -138,18 +138,20 @@ def _host_config(request: CreateRequest, config: DockerConfig, plan: Plan) -> di
             {"Name": "locks", "Soft": -1, "Hard": -1},  # it carries the numbers of executions
         ],
         "Mounts": [
-            _volume(HOME, budget.work_bytes, "0700", plan, request.creation_id, copy=False),
-            _volume("/tmp", budget.small_bytes, "1777", plan, request.creation_id, copy=False),  # noqa: S108 -- inside the sandbox
-            *(
-                _volume(path, budget.small_bytes, "0755", plan, request.creation_id, copy=True)
-                for path in plan.volumes
-            ),
+            _volume(HOME, budget.work_bytes, "0700", plan, labels, copy=False),
+            _volume("/tmp", budget.small_bytes, "1777", plan, labels, copy=False),  # noqa: S108 -- inside the sandbox
+            *(_volume(path, budget.small_bytes, "0755", plan, labels, copy=True) for path in plan.volumes),
         ],
     }
 
 
-def _volume(target: str, size: int, mode: str, plan: Plan, creation: str, *, copy: bool) -> dict[str, Any]:
-    """An anonymous volume in memory: its size is enforced, and it goes with its container."""
+def _volume(
+    target: str, size: int, mode: str, plan: Plan, labels: Mapping[str, str], *, copy: bool
+) -> dict[str, Any]:
+    """An anonymous volume in memory: its size is enforced, and it goes with its container.
+
+    Its labels are the sandbox's, by which it is found if the container is removed without it.
+    """
     inodes = max(size // _BYTES_PER_INODE, _FEWEST_INODES)
     options = [f"size={size}", f"nr_inodes={inodes}", "nosuid", "nodev"]
     if plan.uid_offset is None:
@@ -162,7 +164,7 @@ def _volume(target: str, size: int, mode: str, plan: Plan, creation: str, *, cop
         "Target": target,
         "VolumeOptions": {
             "NoCopy": not copy,
-            "Labels": {LABEL_MANAGED: "true", LABEL_PROCESS: plan.process, LABEL_CREATION: creation},
+            "Labels": dict(labels),
             "DriverConfig": {
                 "Name": "local",
                 "Options": {"type": "tmpfs", "device": "tmpfs", "o": ",".join(options)},

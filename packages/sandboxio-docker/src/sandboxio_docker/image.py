@@ -64,7 +64,7 @@ def chosen_image(template: str | None, configured: str | None) -> str:
 async def inspect_image(engine: Engine, name: str) -> Image | None:
     """What the engine knows about an image, or `None` when it does not have it."""
     try:
-        found: dict[str, Any] = await engine.get(f"/images/{name}/json")
+        found = await engine.get(f"/images/{name}/json")
     except EngineError as exc:
         if exc.status == 404:
             return None
@@ -74,9 +74,8 @@ async def inspect_image(engine: Engine, name: str) -> Image | None:
                 hint="write it as [registry[:port]/]name[:tag] or name@sha256:…",
             ) from exc
         raise
-    config: dict[str, Any] = found.get("Config") or {}
-    volumes: dict[str, Any] = config.get("Volumes") or {}
-    declared = sorted(path.rstrip("/") or "/" for path in volumes)
+    config = found.members("Config")
+    declared = sorted(path.rstrip("/") or "/" for path in config.members("Volumes"))
     if found.get("Os", "linux") != "linux":
         raise CreationError(f"the image {name} is for {found['Os']}, not for Linux", hint="use a Linux image")
     return Image(

@@ -1,16 +1,18 @@
 """Commands in a container: how they are started, told apart, fed and ended.
 
 A command starts through a few lines of shell that put a number on it (see `sandboxio.adapter.tree_kill`),
-enter the working folder, see whether the program exists, report all that in one line, and give way
-to the command with `exec`. Another process of the sandbox could write such a line in its stead, so a
-line that says that nothing runs is believed only when the engine says so too.
+enter the working folder, take the caller's variables (see `sandboxio_docker.environment`), see whether
+the program exists, report all that in one line, and give way to the command with `exec`. Another
+process of the sandbox could write such a line in its stead, so a line that says that nothing runs is
+believed only when the engine says so too.
 In an image without a shell a tuple is started directly, and ending it ends the sandbox.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -29,6 +31,7 @@ from sandboxio.errors import (
 from sandboxio.models import OutputChunk
 from sandboxio.release import uninterrupted, warn_orphaned
 from sandboxio_docker.container import SHELL, Attachment, Container, ExecState
+from sandboxio_docker.environment import assignments, carried, stored_names
 from sandboxio_docker.handle import DockerProcess, FinishedProcess, read_status
 from sandboxio_docker.kill import kill_tree
 from sandboxio_docker.oom import OomSince, OomWatch
@@ -36,7 +39,7 @@ from sandboxio_docker.stream import ByteStream
 
 __all__ = ["DockerProcesses"]
 
-WRAPPER: Final = r"""
+_NUMBERED: Final = r"""
 ulimit -x "$1" 2>/dev/null || ulimit -w "$1" 2>/dev/null || [ "$SANDBOXIO_EXECUTION" ] || {
     echo unnumbered
     exit 118
@@ -46,6 +49,8 @@ if [ "$2" ] && ! cd -- "$2" 2>/dev/null; then
     exit 118
 fi
 shift 2
+"""
+_CHECKED: Final = r"""
 case $1 in
 */*)
     [ -e "$1" ] || { echo missing; exit 118; }
@@ -54,11 +59,17 @@ case $1 in
 *) command -v "$1" >/dev/null 2>&1 || { echo missing; exit 118; } ;;
 esac
 echo "ready $$"
-command -v nice >/dev/null 2>&1 && exec nice -n 19 "$@"
-exec "$@"
 """
 # All of a sandbox's commands are equally nice, which costs them nothing: their group's share of the
 # machine is what it was. But it lets the shell that ends a fork bomb run before 256 others.
+_AS_NICE: Final = r"""
+command -v nice >/dev/null 2>&1 && exec nice -n 19 {command}
+exec {command}
+"""
+_WITHOUT_VARIABLES: Final = _NUMBERED + _CHECKED + _AS_NICE.format(command='"$@"')
+# Behind the caller's variables stands a shell of its own, which uses no program but the command.
+_BEFORE_VARIABLES: Final = _NUMBERED + _AS_NICE.format(command='/bin/sh -c "$@"')
+_BEHIND_VARIABLES: Final = _CHECKED + 'exec "$@"\n'
 
 ENGINE_TEXT: Final = b"OCI runtime exec failed"
 _NOT_BEGUN: Final = (1, 126, 127, 128)
@@ -81,6 +92,7 @@ class DockerProcesses:
         oom: What knows about kills for want of memory.
         pids_limit: The cap on processes, for messages.
         has_shell: Whether the image has `/bin/sh`.
+        env: The caller's variables of every command.
         numbered: Whether the runtime keeps the limit that carries an execution's number.
         key: What the numbers of this sandbox are sealed with; it never enters the sandbox.
         destroy: Ends the sandbox: the only way to end a process without a shell's help.
@@ -93,6 +105,7 @@ class DockerProcesses:
         *,
         pids_limit: int,
         has_shell: bool,
+        env: Mapping[str, str],
         numbered: bool,
         key: str,
         destroy: Callable[[], Awaitable[None]],
@@ -101,6 +114,7 @@ class DockerProcesses:
         self._oom = oom
         self._pids_limit = pids_limit
         self._has_shell = has_shell
+        self._env = env
         self._numbered = numbered
         self._key = key
         self._numbers = Numbers(key)
@@ -125,6 +139,13 @@ class DockerProcesses:
             FileSystemError: The working folder exists but cannot be entered.
             ResourceLimitExceeded: The sandbox has no process left to give.
         """
+        return await self._start(replace(spec, env={**self._env, **spec.env}))
+
+    async def start_own(self, spec: ProcessSpec) -> ProcessHandle:
+        """Start a script of this adapter's own, without the caller's variables; else like `start`."""
+        return await self._start(spec)
+
+    async def _start(self, spec: ProcessSpec) -> ProcessHandle:
         is_text = isinstance(spec.command, str)
         command = (SHELL, "-c", spec.command) if isinstance(spec.command, str) else spec.command
         require_fitting(command, spec.env)
@@ -140,15 +161,22 @@ class DockerProcesses:
     async def _start_wrapped(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle | None:
         """Start through the shell; `None` when there turns out to be none."""
         marker = self._numbers.next()
-        env = spec.env if self._numbered else {**spec.env, MARKER_VARIABLE: marker}
+        given = {name: value for name, value in spec.env.items() if name != MARKER_VARIABLE}
+        env = carried(given) if self._numbered else {**carried(given), MARKER_VARIABLE: marker}
+        if given:
+            behind = assignments(len(given)) + _BEHIND_VARIABLES
+            wrapper, arguments = _BEFORE_VARIABLES, (behind, "sh", *command)
+        else:
+            wrapper, arguments = _WITHOUT_VARIABLES, tuple(command)
 
         async def kill(leader: str = "") -> None:
             await kill_tree(self._container, exec_id, marker, leader, numbered=self._numbered, key=self._key)
 
         before = self._oom.count
         exec_id = await self._container.create_exec(
-            [SHELL, "-c", WRAPPER, "sh", marker, spec.cwd or "", *command],
+            [SHELL, "-c", wrapper, "sh", marker, spec.cwd or "", *arguments],
             env=env,
+            without=stored_names(self._env),
             stdin=spec.open_stdin,
         )
         attachment: Attachment | None = None
@@ -216,7 +244,11 @@ class DockerProcesses:
     async def _start_direct(self, command: Sequence[str], spec: ProcessSpec) -> ProcessHandle:
         before = self._oom.count
         exec_id = await self._container.create_exec(
-            command, env=spec.env, cwd=spec.cwd, stdin=spec.open_stdin
+            command,
+            env=spec.env,
+            without=stored_names(self._env),
+            cwd=spec.cwd,
+            stdin=spec.open_stdin,
         )
         attachment: Attachment | None = None
         try:

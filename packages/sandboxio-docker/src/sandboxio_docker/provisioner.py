@@ -21,11 +21,13 @@ from sandboxio_docker.config import DockerConfig
 from sandboxio_docker.container import SHELL, Container
 from sandboxio_docker.driver import ALL_CAPABILITIES, DockerDriver
 from sandboxio_docker.engine import Engine
-from sandboxio_docker.errors import EngineError, EngineUnreachable, translate
-from sandboxio_docker.hardening import LABEL_PROCESS, Plan, container_body
+from sandboxio_docker.errors import EngineError, EngineUnreachable, UnexpectedAnswer, translate
+from sandboxio_docker.hardening import Plan, container_body
 from sandboxio_docker.image import Image, chosen_image, find_image
+from sandboxio_docker.labels import LABEL_PROCESS
 from sandboxio_docker.managed import describe, remove_created
 from sandboxio_docker.oom import OomWatch
+from sandboxio_docker.ownership import container_name
 from sandboxio_docker.reaper import reaper, reaper_enabled
 from sandboxio_docker.runtime import EngineFacts, read_facts
 from sandboxio_docker.transport import Transport
@@ -136,6 +138,8 @@ class DockerProvisioner:
                 shell = False
                 await remove_created(engine, request.creation_id)
                 container, oom = await self._start(engine, request, prepared, shell=False)
+        except UnexpectedAnswer:
+            raise
         except EngineError as exc:
             raise _refused(exc, prepared) from exc
         driver = DockerDriver(
@@ -147,6 +151,7 @@ class DockerProvisioner:
             limits=prepared.budget.limits,
             pids_limit=self.config.pids_limit,
             user=prepared.user,
+            env=request.env,
             has_shell=shell,
             tier=tier,
         )
@@ -197,6 +202,7 @@ class DockerProvisioner:
             limits=found.limits,
             pids_limit=found.pids_limit,
             user=found.user,
+            env=found.env,
             has_shell=found.has_shell,
             tier=tier,
         )
@@ -238,7 +244,7 @@ class DockerProvisioner:
         self, engine: Engine, request: CreateRequest, plan: Plan, *, shell: bool
     ) -> tuple[Container, OomWatch]:
         body = container_body(request, self.config, plan, shell=shell)
-        query = {"name": f"sandboxio-{request.creation_id[:16]}"}
+        query = {"name": container_name(request.creation_id)}
         self._unanswered.add(request.creation_id)
         try:
             reply = await engine.request("POST", "/containers/create", query=query, body=body)

@@ -63,6 +63,7 @@ def _sweep(engine: dict[str, Any], kept: set[str], label: str) -> set[str]:
     import docker
 
     from sandboxio_docker.address import Address, TLSFiles
+    from sandboxio_docker.ownership import is_own_container
 
     fields = dict(engine)
     tls = fields.pop("tls")
@@ -72,7 +73,7 @@ def _sweep(engine: dict[str, Any], kept: set[str], label: str) -> set[str]:
     try:
         for container in client.containers.list(all=True, filters={"label": label}, ignore_removed=True):
             creation = container.labels.get("sandboxio.creation", "")
-            if creation not in kept:
+            if creation not in kept and is_own_container(container.name or "", container.labels):
                 with contextlib.suppress(Exception):  # the others are still to be removed
                     container.remove(force=True, v=True)
                     gone.add(creation)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sandboxio.errors import ConfigurationError, CreationError
 from sandboxio.models import IsolationTier
 from sandboxio_docker.engine import Engine
+from sandboxio_docker.errors import UnexpectedAnswer
 
 __all__ = ["EngineFacts", "read_facts"]
 
@@ -103,8 +104,9 @@ class EngineFacts:
 
 async def read_facts(engine: Engine) -> EngineFacts:
     """Ask the engine about itself."""
-    info: dict[str, Any] = await engine.get("/info")
-    options = [str(option) for option in info.get("SecurityOptions") or ()]
+    info = await engine.get("/info")
+    runtimes = info.members("Runtimes")
+    options = [str(option) for option in info.items_of("SecurityOptions")]
     remapped = any("name=userns" in option for option in options)
     root = _REMAPPED_ROOT.search(str(info.get("DockerRootDir", "")))
     offset = (int(root[1]) if root and root[1] == root[2] else None) if remapped else 0
@@ -112,7 +114,7 @@ async def read_facts(engine: Engine) -> EngineFacts:
         version=str(info.get("ServerVersion", "unknown")),
         now=parse_time(str(info["SystemTime"])),
         default_runtime=str(info.get("DefaultRuntime") or "runc"),
-        runtimes=dict(info.get("Runtimes") or {}),
+        runtimes={name: runtimes.part(name) for name in runtimes},
         remapped=remapped,
         uid_offset=offset,
         uncapped=tuple(words for key, words in _NEEDED if not _flag(info, key)),
@@ -127,9 +129,15 @@ def parse_time(text: str) -> datetime:
     digits = re.match(r"\d*", fraction)
     length = digits.end() if digits else 0
     zone = fraction[length:] if fraction else ""
-    return datetime.fromisoformat(
-        f"{seconds}.{fraction[:length][:6].ljust(6, '0')}{zone}" if fraction else seconds
-    )
+    try:
+        found = datetime.fromisoformat(
+            f"{seconds}.{fraction[:length][:6].ljust(6, '0')}{zone}" if fraction else seconds
+        )
+    except ValueError as exc:
+        raise UnexpectedAnswer(f"{text[:40]!r} is no time") from exc
+    if found.tzinfo is None:
+        raise UnexpectedAnswer(f"{text[:40]!r} is no time with an offset")
+    return found
 
 
 def _flag(info: Mapping[str, Any], key: str) -> bool:

@@ -15,6 +15,7 @@ from sandboxio.errors import CreationError
 from sandboxio.release import bounded, uninterrupted, warn_orphaned
 from sandboxio_docker.engine import Engine
 from sandboxio_docker.errors import EngineError
+from sandboxio_docker.ownership import look_name
 
 __all__ = ["NOBODY_IN_PARTICULAR", "User", "resolve_user"]
 
@@ -102,7 +103,7 @@ async def _read_accounts(
     engine: Engine, request: CreateRequest, image: str, labels: Mapping[str, str]
 ) -> dict[str, str]:
     """Read two files out of a container that is never started."""
-    name = f"sandboxio-look-{request.creation_id}"
+    name = look_name(request.creation_id)
     body = {
         "Image": image,
         "Entrypoint": ["/"],
