@@ -1,7 +1,7 @@
 """Run a command with an image that the local Docker Engine has: python scripts/engine_image.py COMMAND...
 
-Where `SBX_DOCKER_IMAGE` is not set and the engine has only the image that `scripts/docker-image.sh` makes, the
-command is given that one. Otherwise, or without an engine, it runs as it is.
+Where `SBX_DOCKER_IMAGE` is not set and the engine has only the image that `scripts/docker-image.sh` makes,
+the command is given that one. Otherwise, or without an engine, it runs as it is.
 """
 
 from __future__ import annotations
