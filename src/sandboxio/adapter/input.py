@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -46,13 +47,24 @@ class StandardInput:
             self._rest = memoryview(b"")
         self.pending = False
 
-    async def feed_what_fits(self, handle: ProcessHandle) -> bool:
-        """Feed for a moment, once, without anyone reading output; says whether that was all."""
-        if not self._tried:
-            self._tried = True
-            with anyio.move_on_after(_FITTING_SECONDS):
-                await self.feed(handle)
-        return not self.pending
+    async def feed_during(self, receive: Callable[[], Awaitable[None]], handle: ProcessHandle) -> None:
+        """Feed while output is received, and stop when that has come. A cancelled call loses nothing."""
+        if await self._feed_what_fits(handle):
+            await receive()
+            return
+        failure: Exception | None = None
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.feed, handle)
+                try:
+                    await receive()
+                except Exception as exc:
+                    failure = exc
+                group.cancel_scope.cancel()
+        except BaseExceptionGroup as errors:  # an interrupt, which callers expect bare
+            raise errors.exceptions[0] from None
+        if failure is not None:
+            raise failure
 
     async def write(self, handle: ProcessHandle, data: bytes) -> None:
         """Send all of `data`, in one piece, behind what a cancelled call had not sent yet.
@@ -86,6 +98,14 @@ class StandardInput:
                 await self._send_rest(handle)
                 await handle.send_eof()
             self._writable = False
+
+    async def _feed_what_fits(self, handle: ProcessHandle) -> bool:
+        """Feed for a moment, once, without anyone reading output; says whether that was all."""
+        if not self._tried:
+            self._tried = True
+            with anyio.move_on_after(_FITTING_SECONDS):
+                await self.feed(handle)
+        return not self.pending
 
     async def _send_rest(self, handle: ProcessHandle) -> None:
         while self._rest:

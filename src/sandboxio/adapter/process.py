@@ -290,31 +290,16 @@ class Process:
         with anyio.move_on_after(until - time.monotonic()):
             try:
                 if self._input is not None and self._input.pending:
-                    await self._receive_while_feeding(self._input)
+                    await self._input.feed_during(self._receive, self._handle)
                 else:
-                    self._slot.append(await self._execution.receive())
+                    await self._receive()
             except Exception as exc:
                 failure = exc
         if failure is not None:
             await self._lost(failure, "reading output")
 
-    async def _receive_while_feeding(self, source: StandardInput) -> None:
-        if await source.feed_what_fits(self._handle):
-            self._slot.append(await self._execution.receive())
-            return
-        failure: Exception | None = None
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(source.feed, self._handle)
-                try:
-                    self._slot.append(await self._execution.receive())
-                except Exception as exc:
-                    failure = exc
-                group.cancel_scope.cancel()
-        except BaseExceptionGroup as errors:  # an interrupt, which callers expect bare
-            raise errors.exceptions[0] from None
-        if failure is not None:
-            raise failure
+    async def _receive(self) -> None:
+        self._slot.append(await self._execution.receive())
 
     async def _poll(self) -> None:
         """Ask whether the leader has ended; an answer that does not come is a no."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from sandboxio import AsyncSandbox, NetworkPolicy, Resources, SandboxGone
+from sandboxio import AsyncSandbox, NetworkPolicy, SandboxGone
 from sandboxio.mcp.holder import Profile, SandboxHolder
 from sandboxio.mcp.sessions import Sandboxes
 from sandboxio.testing.fake import FakeBackend
@@ -85,17 +85,7 @@ class Stalled(FakeBackend):
 
     begun = 0
 
-    async def create(
-        self,
-        *,
-        template: str | None,
-        resources: Resources | None,
-        network: NetworkPolicy | None,
-        env: Mapping[str, str] | None,
-        secrets: Mapping[str, str] | None,
-        timeout: float,
-        metadata: Mapping[str, str] | None,
-    ) -> AsyncSandbox:
+    async def create(self, **request: Any) -> AsyncSandbox:
         self.begun += 1
         await anyio.sleep_forever()
         raise AssertionError

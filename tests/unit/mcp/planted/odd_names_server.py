@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from typing import Any
 
 import sandboxio
-from sandboxio import AsyncSandbox, NetworkPolicy, Resources
+from sandboxio import AsyncSandbox
 from sandboxio.mcp import main
 from sandboxio.testing.fake import FakeBackend
 
@@ -13,27 +13,9 @@ from sandboxio.testing.fake import FakeBackend
 class OddNames(FakeBackend):
     """The fake, with one file from the start."""
 
-    async def create(
-        self,
-        *,
-        template: str | None,
-        resources: Resources | None,
-        network: NetworkPolicy | None,
-        env: Mapping[str, str] | None,
-        secrets: Mapping[str, str] | None,
-        timeout: float,
-        metadata: Mapping[str, str] | None,
-    ) -> AsyncSandbox:
+    async def create(self, **request: Any) -> AsyncSandbox:
         """Create one."""
-        sandbox = await super().create(
-            template=template,
-            resources=resources,
-            network=network,
-            env=env,
-            secrets=secrets,
-            timeout=timeout,
-            metadata=metadata,
-        )
+        sandbox = await super().create(**request)
         await sandbox.files.write(os.fsdecode(b"a\xff"), b"")
         return sandbox
 
