@@ -26,7 +26,8 @@ def error(name: str, value: str, **more: str) -> dict[str, str]:
 def run(monkeypatch: pytest.MonkeyPatch, *messages: Mapping[str, Any]) -> tuple[bytes, Exit]:
     """Let the interpreter say `messages`: what stands on standard error, and the exit."""
 
-    async def execute(*_: object) -> AsyncIterator[Mapping[str, Any]]:
+    async def execute(*_: object, turn: asyncio.Event) -> AsyncIterator[Mapping[str, Any]]:
+        await turn.wait()
         for message in messages:
             yield message
 
@@ -35,7 +36,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *messages: Mapping[str, Any]) -> tuple[
 
     async def main() -> tuple[bytes, Exit]:
         spec = CodeSpec("", "python", None, {}, timeout=60)
-        running = cell.Cell(None, spec, CodeContext(), lost=False, kill=nothing, close=nothing)  # type: ignore[arg-type]
+        running = cell.Cell(None, spec, CodeContext(), kill=nothing, close=nothing)  # type: ignore[arg-type]
+        running.begin(lost=False)
         written = b""
         while (item := await running.receive()) is not None:
             assert isinstance(item, OutputChunk)

@@ -32,11 +32,12 @@ _END_SECONDS: Final = 1.0
 class Cell:
     """An `Execution` of a cell.
 
+    It is made while its kernel is prepared, and runs once that is done.
+
     Args:
         native: The SDK's sandbox.
         spec: The cell.
         context: The context that it runs in, which is open and held.
-        lost: Whether the context has lost its state, which is then said first.
         kill: Ends its tree.
         close: Gives the context back, once and whatever is cancelled meanwhile.
     """
@@ -47,20 +48,43 @@ class Cell:
         spec: CodeSpec,
         context: CodeContext,
         *,
-        lost: bool,
         kill: Callable[[], Awaitable[None]],
         close: Callable[[], Awaitable[None]],
     ) -> None:
-        self._feed = Feed()
+        self._native = native
+        self._spec = spec
         self._context = context
-        self._note = context_lost(spec.context_id or "") if lost else None
+        self._feed = Feed()
+        self._note: OutputChunk | None = None
         self._kill = kill
         self._close: Callable[[], Awaitable[None]] | None = close
         self._loop = asyncio.get_running_loop()
         self._code: int | None = None
         self._exit: Exit | None = None
         self._over = asyncio.Event()
-        self._reading = asyncio.ensure_future(self._read(native, spec.code))
+        self._turn = asyncio.Event()
+        self._reading: asyncio.Future[None] | None = None
+
+    def announce(self) -> None:
+        """Send the cell but for its last byte: it is under way then, and cannot run yet."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._read())
+
+    def begin(self, *, lost: bool) -> None:
+        """Let the cell run.
+
+        Args:
+            lost: Whether the context has lost its state, which is then said first.
+        """
+        self.announce()
+        self._note = context_lost(self._spec.context_id or "") if lost else None
+        self._turn.set()
+
+    async def withdraw(self) -> None:
+        """Take back what was announced, and listen no more to what has begun."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading}, timeout=_END_SECONDS)
 
     async def receive(self) -> Item | None:
         """See `Execution.receive`."""
@@ -92,18 +116,18 @@ class Cell:
 
     async def aclose(self) -> None:
         """See `Execution.aclose`."""
-        self._reading.cancel()
         try:
-            await asyncio.wait({self._reading}, timeout=_END_SECONDS)
+            await self.withdraw()
         finally:
             close, self._close = self._close, None
             if close is not None:
                 await close()
 
-    async def _read(self, native: AsyncSandbox, code: str) -> None:
+    async def _read(self) -> None:
         failure: Exception | None = None
+        messages = execute(self._native, self._context.native_id, self._spec.code, turn=self._turn)
         try:
-            async for message in execute(native, self._context.native_id, code):
+            async for message in messages:
                 await self._handle(message)
         except NotFoundException as exc:
             self._context.native_id = ""

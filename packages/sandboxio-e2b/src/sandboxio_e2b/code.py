@@ -56,50 +56,68 @@ class E2BCode:
 
     async def start(self, spec: CodeSpec) -> Execution:
         """See `CodePort.start`."""
-        lasting = spec.context_id is not None
         context = CodeContext() if spec.context_id is None else self._contexts.named(spec.context_id)
         await context.busy.acquire()
         ready = False
         try:
             try:
-                await self._prepare(spec, context)
+                cell = await self._prepared(spec, context)
             except NotFoundException:  # the provider has dropped it
                 context.native_id = ""
                 context.forget_kernel()
-                await self._prepare(spec, context)
+                cell = await self._prepared(spec, context)
             ready = True
         finally:
             if not ready:
                 await self._give_up(context)
         lost, context.lost = context.lost, False
-        return Cell(
+        cell.begin(lost=lost)
+        return cell
+
+    async def _prepared(self, spec: CodeSpec, context: CodeContext) -> Cell:
+        """A cell that is under way to a context whose kernel is ready for it."""
+        lasting = spec.context_id is not None
+        if not context.native_id:
+            await self._contexts.open(context)
+        cell = Cell(
             self._native,
             spec,
             context,
-            lost=lost,
             kill=lambda: self._stop(context, lasting=lasting),
             close=lambda: self._leave(context, lasting=lasting),
         )
+        ready = False
+        try:
+            await self._prepare(spec, context, cell)
+            ready = True
+        finally:
+            if not ready:
+                await cell.withdraw()
+        return cell
 
-    async def _prepare(self, spec: CodeSpec, context: CodeContext) -> None:
-        """Have a kernel that is under its number, and set the cell's variables."""
-        if not context.native_id:
-            await self._contexts.open(context)
-        elif context.marker and not await self._is_numbered(context):
-            context.forget_kernel()  # it died between two cells, and E2B has started another one
+    async def _prepare(self, spec: CodeSpec, context: CodeContext, cell: Cell) -> None:
+        """Have the kernel under its number, and set the cell's variables.
+
+        The cell follows close behind the last of it.
+        """
+
+        async def run(code: str, *, last: bool) -> str:
+            return await run_to_end(self._native, native_id, code, cell.announce if last else None)
+
+        native_id, as_limit = context.native_id, self._processes.numbered
+        variables = {**self._env, **spec.env}
+        to_set = bool(variables or context.has_variables)
+        if context.marker:
+            written = await run(check_kernel(context.marker, as_limit=as_limit), last=not to_set)
+            if HAS_NUMBER not in written:
+                context.forget_kernel()  # it died between two cells, and E2B has started another one
         if not context.marker:
             marker = self._processes.new_marker()
-            code = number_kernel(marker, as_limit=self._processes.numbered)
-            await run_to_end(self._native, context.native_id, code)
+            await run(number_kernel(marker, as_limit=as_limit), last=not to_set)
             context.marker = marker
-        variables = {**self._env, **spec.env}
-        if variables or context.has_variables:
-            await run_to_end(self._native, context.native_id, set_variables(variables))
+        if to_set:
+            await run(set_variables(variables), last=True)
             context.has_variables = bool(variables)
-
-    async def _is_numbered(self, context: CodeContext) -> bool:
-        code = check_kernel(context.marker, as_limit=self._processes.numbered)
-        return HAS_NUMBER in await run_to_end(self._native, context.native_id, code)
 
     async def _give_up(self, context: CodeContext) -> None:
         """After a start that failed half-way: what is in the kernel is not known any more."""

@@ -2,11 +2,16 @@
 
 The SDK's own `run_code` keeps all that a cell writes, without a bound. So the request is made with the
 SDK's client, address and token, and the answer is read here.
+
+A cell may have to wait for another one that prepares its kernel. Its request can be under way meanwhile:
+it is sent but for its last byte, without which no server can begin it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 import httpx
@@ -22,42 +27,72 @@ __all__ = ["execute", "run_to_end"]
 _ANSWER_LIMIT: Final = 4096
 
 
-async def execute(native: AsyncSandbox, context_id: str, code: str) -> AsyncGenerator[Mapping[str, Any]]:
+async def execute(
+    native: AsyncSandbox,
+    context_id: str,
+    code: str,
+    *,
+    turn: asyncio.Event | None = None,
+    answered: Callable[[], None] | None = None,
+) -> AsyncGenerator[Mapping[str, Any]]:
     """The messages of one cell, without any deadline: closing this early interrupts the kernel.
 
     Args:
         native: The SDK's sandbox.
         context_id: E2B's id of an open context.
         code: The cell.
+        turn: What the cell waits for, with its request under way; closing this before means that it
+            does not run.
+        answered: Called when the answer begins, which is mostly before the cell does.
 
     Raises:
         Exception: Whatever the SDK makes of a refusal.
     """
-    headers = {"E2b-Sandbox-Id": native.sandbox_id, "E2b-Sandbox-Port": str(JUPYTER_PORT)}
+    cell = {"code": code, "context_id": context_id, "language": None, "env_vars": None}
+    body = json.dumps(cell).encode("ascii")
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "E2b-Sandbox-Id": native.sandbox_id,
+        "E2b-Sandbox-Port": str(JUPYTER_PORT),
+    }
     if token := native._envd_access_token:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- a test pins it
         headers["X-Access-Token"] = token
     if native.traffic_access_token:
         headers["E2B-Traffic-Access-Token"] = native.traffic_access_token
-    body = {"code": code, "context_id": context_id, "language": None, "env_vars": None}
     client, url = native._client, native._jupyter_url  # noqa: SLF001
     async with client.stream(
-        "POST", f"{url}/execute", json=body, headers=headers, timeout=httpx.Timeout(None)
+        "POST",
+        f"{url}/execute",
+        content=body if turn is None else _held(body, turn),
+        headers=headers,
+        timeout=httpx.Timeout(None),
     ) as response:
         error = await aextract_exception(response)
         if error is not None:
             raise error
+        if answered is not None:
+            answered()
         async for message in read_messages(response.aiter_bytes()):
             yield message
 
 
-async def run_to_end(native: AsyncSandbox, context_id: str, code: str) -> str:
+async def run_to_end(
+    native: AsyncSandbox, context_id: str, code: str, answered: Callable[[], None] | None = None
+) -> str:
     """Run code of this adapter's own in a context, and return the beginning of what it wrote.
+
+    Args:
+        native: The SDK's sandbox.
+        context_id: E2B's id of an open context.
+        code: The cell.
+        answered: Called when the answer begins.
 
     Raises:
         ConnectError: It did not end as it should.
     """
     ended, written = False, ""
-    async for message in execute(native, context_id, code):
+    async for message in execute(native, context_id, code, answered=answered):
         if message.get("type") == "stdout" and len(written) < _ANSWER_LIMIT:
             written += str(message.get("text", ""))[:_ANSWER_LIMIT]
         if message.get("type") == "error":
@@ -66,3 +101,9 @@ async def run_to_end(native: AsyncSandbox, context_id: str, code: str) -> str:
     if not ended:
         raise ConnectError("the connection ended while a cell was prepared", hint="run it again")
     return written
+
+
+async def _held(body: bytes, turn: asyncio.Event) -> AsyncIterator[bytes]:
+    yield body[:-1]
+    await turn.wait()
+    yield body[-1:]

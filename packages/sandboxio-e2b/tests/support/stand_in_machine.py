@@ -259,6 +259,9 @@ class StandInKernels:
         self._open[context.id] = context
         return context
 
+    def has(self, context_id: str) -> bool:
+        return context_id in self._open
+
     async def contexts(self) -> Sequence[Context]:
         return list(self._open.values())
 
@@ -289,5 +292,5 @@ class StandInKernels:
         yield {"type": "end_of_execution"}
 
     def _known(self, context_id: str) -> None:
-        if context_id not in self._open:
+        if not self.has(context_id):
             raise MachineError("not_found", f"no context {context_id}")

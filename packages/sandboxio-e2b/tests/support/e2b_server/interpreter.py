@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -19,6 +19,7 @@ from .streaming import Streamed, paced
 __all__ = ["ROUTES"]
 
 _KEEPALIVE = 5.0  # seconds
+_TAKEN_BACK = 499  # for nobody: a request whose end never came is not carried out
 _ALIASES = {"js": "javascript", "ts": "typescript"}
 _EXECUTE = record(
     required={"code": text},
@@ -35,6 +36,8 @@ async def _execute(request: Request) -> Response:
     sandbox = sandbox_of(request.scope)
     try:
         asked = read(await request.body(), _EXECUTE)
+    except ClientDisconnect:
+        return Response(status_code=_TAKEN_BACK)
     except Malformed as error:
         return JSONResponse({"detail": str(error)}, 422)
     context_id, language = asked.get("context_id"), asked.get("language")
@@ -43,7 +46,7 @@ async def _execute(request: Request) -> Response:
     try:
         if not context_id:
             context_id = await _default_context(sandbox, _language(language))
-        elif not await _exists(sandbox, context_id):
+        elif not sandbox.machine.kernels.has(context_id):
             return _unknown(context_id)
         cell = sandbox.machine.kernels.execute(context_id, asked["code"], asked.get("env_vars") or {})
     except MachineError as error:
@@ -103,14 +106,10 @@ async def _default_context(sandbox: Sandbox, language: str) -> str:
     """The context that runs cells which name none, opened at its first use."""
     async with sandbox.opening_context:
         known = sandbox.default_contexts.get(language)
-        if known is None or not await _exists(sandbox, known):
+        if known is None or not sandbox.machine.kernels.has(known):
             known = (await sandbox.machine.kernels.open(language, None)).id
             sandbox.default_contexts[language] = known
         return known
-
-
-async def _exists(sandbox: Sandbox, context_id: str) -> bool:
-    return any(each.id == context_id for each in await sandbox.machine.kernels.contexts())
 
 
 def _language(asked: str | None) -> str:

@@ -17,10 +17,18 @@ class GuestKernels:
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
+        self._open: set[str] = set()
 
     async def open(self, language: str, cwd: str | None) -> Context:
         """See `Kernels.open`."""
-        return Context(**await self._guest.call("context.open", language=language.strip().lower(), cwd=cwd))
+        opened = await self._guest.call("context.open", language=language.strip().lower(), cwd=cwd)
+        context = Context(**opened)
+        self._open.add(context.id)
+        return context
+
+    def has(self, context_id: str) -> bool:
+        """See `Kernels.has`."""
+        return context_id in self._open
 
     async def contexts(self) -> Sequence[Context]:
         """See `Kernels.contexts`."""
@@ -33,6 +41,7 @@ class GuestKernels:
     async def close(self, context_id: str) -> None:
         """See `Kernels.close`."""
         await self._guest.call("context.close", context_id=context_id)
+        self._open.discard(context_id)
 
     async def execute(
         self, context_id: str, code: str, env_vars: Mapping[str, str]
