@@ -85,9 +85,9 @@ async def _compare(sandbox: sandboxio.AsyncSandbox, native: AsyncSandbox) -> lis
         await native.remove_code_context(context.id)
 
     return [
-        await compare("E2B, run python3", run, run_bare, rounds=201, limit=LIMIT),
+        await compare("E2B, run python3", run, run_bare, rounds=301, limit=LIMIT),
         await compare("E2B, run a shell's builtin", nothing, nothing_bare, rounds=201, limit=BUILTIN_LIMIT),
-        await compare("E2B, run_code", cell, cell_bare, rounds=101, limit=LIMIT),
+        await compare("E2B, run_code", cell, cell_bare, rounds=301, limit=LIMIT),
     ]
 
 

@@ -37,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *messages: Mapping[str, Any]) -> tuple[
     async def main() -> tuple[bytes, Exit]:
         spec = CodeSpec("", "python", None, {}, timeout=60)
         running = cell.Cell(None, spec, CodeContext(), kill=nothing, close=nothing)  # type: ignore[arg-type]
-        running.begin(lost=False)
+        running.begin()
         written = b""
         while (item := await running.receive()) is not None:
             assert isinstance(item, OutputChunk)

@@ -70,14 +70,12 @@ class Cell:
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read())
 
-    def begin(self, *, lost: bool) -> None:
-        """Let the cell run.
-
-        Args:
-            lost: Whether the context has lost its state, which is then said first.
-        """
+    def begin(self) -> None:
+        """Let the cell run. That its context has lost its state is said first, and once."""
         self.announce()
-        self._note = context_lost(self._spec.context_id or "") if lost else None
+        if self._context.lost:
+            self._note = context_lost(self._spec.context_id or "")
+            self._context.lost = False
         self._turn.set()
 
     async def withdraw(self) -> None:
@@ -115,13 +113,17 @@ class Cell:
                 await self._over.wait()
 
     async def aclose(self) -> None:
-        """See `Execution.aclose`."""
+        """See `Execution.aclose`. The last of an answer comes while the context is given back."""
         try:
-            await self.withdraw()
+            if self._exit is None:
+                await self.withdraw()
         finally:
             close, self._close = self._close, None
             if close is not None:
                 await close()
+        if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=_END_SECONDS)
+            await self.withdraw()
 
     async def _read(self) -> None:
         failure: Exception | None = None
@@ -140,6 +142,9 @@ class Cell:
             self._exit = self._exit or Exit(self._code)
         if self._exit is None and failure is None:
             failure = ConnectError("the connection to a cell ended before the cell did", hint="run it again")
+        self._end(failure)
+
+    def _end(self, failure: Exception | None) -> None:
         self._feed.end(None if self._exit else failure)
         self._over.set()
 
@@ -157,6 +162,7 @@ class Cell:
                 await self._fail(message)
             case "end_of_execution":
                 self._exit = Exit(self._code or 0)
+                self._end(None)
             case _:  # the number of executions, keepalives, and what later versions may add
                 return
 

@@ -11,7 +11,6 @@ from e2b.exceptions import NotFoundException
 from e2b_code_interpreter import AsyncSandbox
 
 from sandboxio.adapter.driver import CodeSpec, Execution
-from sandboxio.release import uninterrupted
 from sandboxio_e2b.cell import Cell
 from sandboxio_e2b.contexts import CodeContext, Contexts
 from sandboxio_e2b.interpreter import run_to_end
@@ -70,8 +69,7 @@ class E2BCode:
         finally:
             if not ready:
                 await self._give_up(context)
-        lost, context.lost = context.lost, False
-        cell.begin(lost=lost)
+        cell.begin()
         return cell
 
     async def _prepared(self, spec: CodeSpec, context: CodeContext) -> Cell:
@@ -142,11 +140,8 @@ class E2BCode:
             context.native_id = ""
 
     async def _leave(self, context: CodeContext, *, lasting: bool) -> None:
-        async def leave() -> None:
+        try:
             if not lasting:
                 await self._contexts.remove(context)
-
-        try:
-            await uninterrupted(leave)
         finally:
             context.busy.release()
