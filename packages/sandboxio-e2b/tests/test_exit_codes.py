@@ -31,12 +31,18 @@ def run(monkeypatch: pytest.MonkeyPatch, *messages: Mapping[str, Any]) -> tuple[
         for message in messages:
             yield message
 
+    closed: list[None] = []
+
     async def nothing() -> None:
         pass
 
+    async def close() -> None:
+        closed.append(None)
+
     async def main() -> tuple[bytes, Exit]:
         spec = CodeSpec("", "python", None, {}, timeout=60)
-        running = cell.Cell(None, spec, CodeContext(), kill=nothing, close=nothing)  # type: ignore[arg-type]
+        running = cell.Cell(None, spec, CodeContext(), kill=nothing, close=close)  # type: ignore[arg-type]
+        running.announce()
         running.begin()
         written = b""
         while (item := await running.receive()) is not None:
@@ -45,10 +51,19 @@ def run(monkeypatch: pytest.MonkeyPatch, *messages: Mapping[str, Any]) -> tuple[
             written += item.data
         ended = await running.wait()
         await running.aclose()
+        await running.aclose()
+        assert len(closed) == 1
         return written, ended
 
     monkeypatch.setattr(cell, "execute", execute)
     return asyncio.run(main())
+
+
+@pytest.mark.parametrize("late", [error("NameError", "x"), {"type": "stderr", "text": "late"}, END])
+def test_what_comes_behind_the_end_of_a_cell_is_not_part_of_it(
+    late: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(monkeypatch, END, *([late] * 40)) == (b"", Exit(0))
 
 
 @pytest.mark.parametrize(

@@ -176,9 +176,12 @@ async def end_tree(run: RunScript, marker: str, leader: str, *, numbered: bool, 
 
     Raises:
         ConnectError: It cannot be said that all of them have ended.
+        ValueError: There is no number, which would be that of processes nobody knows.
 
     Example: `await end_tree(run, marker, "42", numbered=True, key=creation_id, crowd=64)`
     """
+    if not marker:
+        raise ValueError("an execution has a number")
     family = _FAMILY if numbered else "environ"
     pending, ended = [marker], set[str]()
     with anyio.move_on_after(_SCRIPT_SECONDS):

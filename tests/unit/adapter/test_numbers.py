@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from sandboxio.adapter.tree_kill import Numbers
+from sandboxio.adapter.tree_kill import Numbers, end_tree
 
 LARGEST_LIMIT = 2**63 - 1
 
@@ -69,3 +69,13 @@ def test_the_seal_depends_on_the_key(clock: Clock) -> None:
     one, other = Numbers("one key").next(), Numbers("other key").next()
     assert one[:12] == other[:12]
     assert one != other
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("numbered", [True, False])
+async def test_what_has_no_number_ends_nothing(numbered: bool) -> None:
+    async def run(script: str, arguments: tuple[str, ...]) -> tuple[bytes, int | None]:
+        raise AssertionError("no script may be run")
+
+    with pytest.raises(ValueError, match="has a number"):
+        await end_tree(run, "", "42", numbered=numbered, key="a key", crowd=64)

@@ -32,12 +32,12 @@ _END_SECONDS: Final = 1.0
 class Cell:
     """An `Execution` of a cell.
 
-    It is made while its kernel is prepared, and runs once that is done.
+    It is made before its kernel is prepared. It is announced meanwhile, and begins when that is done.
 
     Args:
         native: The SDK's sandbox.
         spec: The cell.
-        context: The context that it runs in, which is open and held.
+        context: The context that it runs in, which is held, and open under the id that it has now.
         kill: Ends its tree.
         close: Gives the context back, once and whatever is cancelled meanwhile.
     """
@@ -54,6 +54,7 @@ class Cell:
         self._native = native
         self._spec = spec
         self._context = context
+        self._context_id = context.native_id
         self._feed = Feed()
         self._note: OutputChunk | None = None
         self._kill = kill
@@ -71,8 +72,7 @@ class Cell:
             self._reading = asyncio.ensure_future(self._read())
 
     def begin(self) -> None:
-        """Let the cell run. That its context has lost its state is said first, and once."""
-        self.announce()
+        """Let the announced cell run. That its context has lost its state is said first, and once."""
         if self._context.lost:
             self._note = context_lost(self._spec.context_id or "")
             self._context.lost = False
@@ -83,6 +83,7 @@ class Cell:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading}, timeout=_END_SECONDS)
+            self._reading = None
 
     async def receive(self) -> Item | None:
         """See `Execution.receive`."""
@@ -113,27 +114,34 @@ class Cell:
                 await self._over.wait()
 
     async def aclose(self) -> None:
-        """See `Execution.aclose`. The last of an answer comes while the context is given back."""
+        """See `Execution.aclose`.
+
+        The last of an answer comes while a context of this cell's alone is removed. One that others use
+        is given back behind it, since E2B interrupts the kernel of an answer that is broken off.
+        """
+        alone = self._spec.context_id is None
         try:
-            if self._exit is None:
-                await self.withdraw()
+            if not alone or self._exit is None:
+                await self._leave_answer()
         finally:
             close, self._close = self._close, None
             if close is not None:
                 await close()
-        if self._reading is not None:
+        await self._leave_answer()
+
+    async def _leave_answer(self) -> None:
+        """Let the rest of an answer come if the cell has ended, and listen no more."""
+        if self._reading is not None and self._exit is not None:
             await asyncio.wait({self._reading}, timeout=_END_SECONDS)
-            await self.withdraw()
+        await self.withdraw()
 
     async def _read(self) -> None:
         failure: Exception | None = None
-        messages = execute(self._native, self._context.native_id, self._spec.code, turn=self._turn)
         try:
-            async for message in messages:
-                await self._handle(message)
+            await self._run()
         except NotFoundException as exc:
-            self._context.native_id = ""
-            self._context.forget_kernel()
+            if self._context.native_id == self._context_id:
+                self._context.native_id = ""
             failure = ConnectError("the code context is not there any more", hint="run the cell again")
             failure.__cause__ = exc
         except Exception as exc:
@@ -144,11 +152,27 @@ class Cell:
             failure = ConnectError("the connection to a cell ended before the cell did", hint="run it again")
         self._end(failure)
 
+    async def _run(self) -> None:
+        """Send the cell, once more in one piece if its announcement was refused before its turn came."""
+        try:
+            await self._listen(self._turn)
+        except Exception:
+            if self._turn.is_set():
+                raise
+            await self._turn.wait()
+            await self._listen(None)
+
+    async def _listen(self, turn: asyncio.Event | None) -> None:
+        async for message in execute(self._native, self._context_id, self._spec.code, turn=turn):
+            await self._handle(message)
+
     def _end(self, failure: Exception | None) -> None:
         self._feed.end(None if self._exit else failure)
         self._over.set()
 
     async def _handle(self, message: Mapping[str, Any]) -> None:
+        if self._over.is_set():  # it has ended: what comes behind that is not its own
+            return
         if message is TOO_LONG:
             await self._feed.put(OutputDropped())
             return

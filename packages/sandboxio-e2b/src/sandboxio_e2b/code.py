@@ -60,11 +60,10 @@ class E2BCode:
         ready = False
         try:
             try:
-                cell = await self._prepared(spec, context)
+                cell = await self._cell_in(context, spec)
             except NotFoundException:  # the provider has dropped it
                 context.native_id = ""
-                context.forget_kernel()
-                cell = await self._prepared(spec, context)
+                cell = await self._cell_in(context, spec)
             ready = True
         finally:
             if not ready:
@@ -72,10 +71,11 @@ class E2BCode:
         cell.begin()
         return cell
 
-    async def _prepared(self, spec: CodeSpec, context: CodeContext) -> Cell:
-        """A cell that is under way to a context whose kernel is ready for it."""
+    async def _cell_in(self, context: CodeContext, spec: CodeSpec) -> Cell:
+        """A cell that is announced to a context, whose kernel is ready for it."""
         lasting = spec.context_id is not None
         if not context.native_id:
+            context.forget_kernel()
             await self._contexts.open(context)
         cell = Cell(
             self._native,
@@ -86,17 +86,17 @@ class E2BCode:
         )
         ready = False
         try:
-            await self._prepare(spec, context, cell)
+            await self._prepare(context, spec, cell)
             ready = True
         finally:
             if not ready:
                 await cell.withdraw()
         return cell
 
-    async def _prepare(self, spec: CodeSpec, context: CodeContext, cell: Cell) -> None:
+    async def _prepare(self, context: CodeContext, spec: CodeSpec, cell: Cell) -> None:
         """Have the kernel under its number, and set the cell's variables.
 
-        The cell follows close behind the last of it.
+        The cell is announced behind the last request of it.
         """
 
         async def run(code: str, *, last: bool) -> str:
@@ -109,6 +109,7 @@ class E2BCode:
             written = await run(check_kernel(context.marker, as_limit=as_limit), last=not to_set)
             if HAS_NUMBER not in written:
                 context.forget_kernel()  # it died between two cells, and E2B has started another one
+                await cell.withdraw()
         if not context.marker:
             marker = self._processes.new_marker()
             await run(number_kernel(marker, as_limit=as_limit), last=not to_set)
@@ -130,7 +131,8 @@ class E2BCode:
 
         Whether the provider puts another one in its place at once matters to nobody's safety.
         """
-        await self._processes.end_tree(context.marker)
+        if context.marker:
+            await self._processes.end_tree(context.marker)
         context.forget_kernel()
         renewed = False
         with anyio.move_on_after(_RENEW_SECONDS), contextlib.suppress(Exception):

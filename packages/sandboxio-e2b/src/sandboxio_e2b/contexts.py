@@ -11,6 +11,7 @@ from e2b.exceptions import NotFoundException
 from e2b_code_interpreter import AsyncSandbox
 from e2b_code_interpreter import Context as NativeContext
 
+from sandboxio.errors import ConnectError
 from sandboxio.release import bounded
 
 __all__ = ["CodeContext", "Contexts"]
@@ -57,13 +58,18 @@ class Contexts:
         self._native = native
         self._home = home
         self._named: dict[str, CodeContext] = {}
+        self._left = False
 
     def named(self, name: str) -> CodeContext:
         """The context that the caller calls so; it may not be open yet."""
         return self._named.setdefault(name, CodeContext())
 
     async def open(self, context: CodeContext) -> None:
-        """Open a context. One whose opening is cut off is removed again."""
+        """Open a context. One whose opening is cut off is removed again.
+
+        Raises:
+            ConnectError: The handle was left meanwhile, and removes contexts no more.
+        """
         opening = asyncio.ensure_future(
             self._native.create_code_context(cwd=self._home, language=_PYTHON, request_timeout=_OPEN_SECONDS)
         )
@@ -73,6 +79,9 @@ class Contexts:
             await bounded(lambda: self._remove_late(opening), grace=_REMOVE_SECONDS)
             raise
         context.native_id = opening.result().id
+        if self._left:
+            await self.remove(context)
+            raise ConnectError("this handle of the sandbox was left", hint="connect to the sandbox again")
 
     async def restart(self, context: CodeContext) -> None:
         """Give a context a new kernel; one that is not there any more is opened anew at its next use."""
@@ -96,12 +105,15 @@ class Contexts:
 
     async def remove(self, context: CodeContext) -> None:
         """The same for one in which nothing runs. Never raises: it goes with the sandbox at the latest."""
-        with contextlib.suppress(Exception):
-            await bounded(lambda: self.end(context), grace=_REMOVE_SECONDS)
-        context.native_id = ""
+        try:
+            with contextlib.suppress(Exception):
+                await bounded(lambda: self.end(context), grace=_REMOVE_SECONDS)
+        finally:
+            context.native_id = ""
 
     async def remove_all(self) -> None:
-        """Remove every context that has a name."""
+        """Remove every context that has a name. None can be opened any more."""
+        self._left = True
         contexts, self._named = list(self._named.values()), {}
         async with anyio.create_task_group() as group:
             for context in contexts:

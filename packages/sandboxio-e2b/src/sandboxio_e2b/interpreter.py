@@ -4,7 +4,8 @@ The SDK's own `run_code` keeps all that a cell writes, without a bound. So the r
 SDK's client, address and token, and the answer is read here.
 
 A cell may have to wait for another one that prepares its kernel. Its request can be under way meanwhile:
-it is sent but for its last byte, without which no server can begin it.
+it is sent but for its last byte, the brace that closes its JSON. Whoever took the rest for all of it,
+against its length, could still not read it.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ async def execute(
         native: The SDK's sandbox.
         context_id: E2B's id of an open context.
         code: The cell.
-        turn: What the cell waits for, with its request under way; closing this before means that it
-            does not run.
+        turn: What the cell waits for, with its request under way; closing this before it is set means
+            that the cell does not run.
         answered: Called when the answer begins, which is mostly before the cell does.
 
     Raises:
+        ConnectError: The answer came before the cell's turn, so it is not about the cell.
         Exception: Whatever the SDK makes of a refusal.
     """
     cell = {"code": code, "context_id": context_id, "language": None, "env_vars": None}
@@ -71,6 +73,8 @@ async def execute(
         error = await aextract_exception(response)
         if error is not None:
             raise error
+        if turn is not None and not turn.is_set():
+            raise ConnectError("the code interpreter answered before it was sent a cell whole")
         if answered is not None:
             answered()
         async for message in read_messages(response.aiter_bytes()):

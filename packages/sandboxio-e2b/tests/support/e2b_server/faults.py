@@ -29,6 +29,7 @@ __all__ = [
     "Refuse",
     "Silence",
     "Slow",
+    "Stall",
 ]
 
 GROUPS = {
@@ -60,6 +61,7 @@ class Refuse:
         kind: What the body is said to be.
         retry_after: In seconds.
         should_retry: The header by which the service forbids or asks for a retry.
+        at_once: Whether it comes before the request has been heard out.
     """
 
     status: int
@@ -68,11 +70,13 @@ class Refuse:
     kind: str = "text/html"
     retry_after: int | None = None
     should_retry: bool | None = None
+    at_once: bool = False
 
     async def play(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hear the request out, then refuse it."""
-        async for _ in _requested(receive):
-            pass
+        """Hear the request out if there is time for it, then refuse it."""
+        if not self.at_once:
+            async for _ in _requested(receive):
+                pass
         headers = {}
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)
@@ -168,6 +172,26 @@ class Silence:
     async def play(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait until the client gives up."""
         await never(scope, receive, send)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """An answer that stops after so many messages, on a connection that stays open."""
+
+    after_messages: int
+
+    async def play(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the answer begin, and hold all the rest of it back until the client gives up."""
+        messages = 0
+
+        async def stalling(message: Any) -> None:
+            nonlocal messages
+            if messages == self.after_messages and message["type"] == "http.response.body":
+                await asyncio.Event().wait()
+            await send(message)
+            messages += bool(message.get("body"))
+
+        await app(scope, receive, stalling)
 
 
 @dataclass(frozen=True)

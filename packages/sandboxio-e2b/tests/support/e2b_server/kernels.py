@@ -40,8 +40,8 @@ class GuestKernels:
 
     async def close(self, context_id: str) -> None:
         """See `Kernels.close`."""
-        await self._guest.call("context.close", context_id=context_id)
         self._open.discard(context_id)
+        await self._guest.call("context.close", context_id=context_id)
 
     async def execute(
         self, context_id: str, code: str, env_vars: Mapping[str, str]
