@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from adapter_suite import create
 from e2b_server.egress import unavailable
 from e2b_server.machine import DockerMachines
 from e2b_server.server import E2BServer
+
+from sandboxio.adapter.sandbox import Sandbox
 
 CANARY_NAME = "canary.test"
 
@@ -48,3 +51,10 @@ def e2b_server(canary_address: str) -> Iterator[E2BServer]:
             patch.setenv(name, value)
         yield server
         assert server.leftovers() == []
+
+
+@pytest.fixture(scope="module")
+async def sandbox(anyio_backend: str, e2b_server: E2BServer) -> AsyncIterator[Sandbox]:
+    """One for all tests of a module, which survives each of them."""
+    async with await create() as sandbox:
+        yield sandbox

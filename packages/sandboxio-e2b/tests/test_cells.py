@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 import pytest
-from adapter_suite import create, require_fine
+from adapter_suite import require_fine
 from e2b_code_interpreter import Context
 from e2b_server.faults import Cut, Effect, Fault, OmitEnd, Refuse, Stall
 from e2b_server.server import E2BServer
@@ -32,13 +32,6 @@ STAGES = [NUMBERED, CHECKED, GIVEN_VARIABLES]
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def sandbox(anyio_backend: str, e2b_server: E2BServer) -> AsyncIterator[Sandbox]:
-    """One that survives all of it."""
-    async with await create() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

@@ -29,13 +29,6 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-async def sandbox(anyio_backend: str, e2b_server: E2BServer) -> AsyncIterator[Sandbox]:
-    """One that survives all of it."""
-    async with await create() as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
 async def context(sandbox: Sandbox, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """The name of a context that no other test has, with `x` in it."""

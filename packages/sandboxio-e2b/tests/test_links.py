@@ -8,8 +8,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from adapter_suite import create
-from e2b_server.server import E2BServer
 
 from sandboxio.adapter.sandbox import Sandbox
 from sandboxio.errors import FileSystemError, PathNotFound
@@ -26,12 +24,6 @@ ln -s nowhere dangling; ln -s circle circle; ln -s there back; ln -s back there
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def sandbox(anyio_backend: str, e2b_server: E2BServer) -> AsyncIterator[Sandbox]:
-    async with await create() as sandbox:
-        yield sandbox
 
 
 @pytest.fixture
